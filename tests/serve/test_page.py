@@ -479,7 +479,7 @@ def test_a_screen_reader_finds_its_way(running, open_page):
     pictures = page.get_by_role("img")
     assert pictures.count() == 2
     for picture in pictures.all():
-        assert "The table below has the curve." in picture.get_attribute("aria-label")
+        assert "The table below lists the values." in picture.get_attribute("aria-label")
     for table in page.locator("table:visible").all():
         assert table.locator("caption").inner_text()
         assert table.locator("thead th[scope=col]").count() > 1
@@ -529,9 +529,8 @@ def test_challengers_are_compared(running, open_page):
     assert verdict.inner_text() == "worse"
     box = verdict.bounding_box()
     assert box["x"] + box["width"] <= 360  # on a phone it is seen without moving the table
-    assert (
-        "listwise, which learns, ranks. Challengers take over by hand only." in page.locator("#standings").inner_text()
-    )
+    text = page.locator("#standings").inner_text()
+    assert "Current model: listwise (learns). Challengers are promoted by hand only." in text
     assert page.locator("#duels-plot path.curve").count() == 2
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
@@ -542,15 +541,15 @@ def test_a_model_that_stays_as_it_is_is_not_said_to_learn(nursery, tmp_path, ope
     teach(made.url, 40)
     page = open_page(made.url, width=360)
     wait_for(page, "#answers", "40")
-    wait_for(page, "#updates", "It ranks and stays as it is.")
-    assert page.locator("#learned-note").inner_text().startswith("It stays as it is")
+    wait_for(page, "#updates", "It ranks but does not learn.")
+    assert page.locator("#learned-note").inner_text().startswith("The model does not learn")
     rows = page.locator("#standings-table tbody tr")
     assert [rows.nth(k).locator("th").inner_text() for k in range(2)] == ["new (listwise)", "slow (slam)"]
-    assert "fixed, which stays as it is, ranks." in page.locator("#standings-text").inner_text()
+    assert "Current model: fixed (does not learn)." in page.locator("#standings-text").inner_text()
     with pr.Client(made.url) as client:
         client.promote_challenger("new")
     wait_for(page, "#title", "listwise")
-    assert "new took over at version" in page.locator("#standings-text").inner_text()
+    assert "new was promoted at version" in page.locator("#standings-text").inner_text()
     assert rows.count() == 1
     made.end()
 

@@ -15,7 +15,7 @@ from perceptrank.stream.validation import ParameterError
 
 PREFIX = "PERCEPTRANK_SERVE_"
 TABLES = ("settings", "limits")
-Made = TypeVar("Made", Settings, Limits)
+Kind = TypeVar("Kind", Settings, Limits)
 
 
 class ConfigError(ValueError):
@@ -24,17 +24,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Config:
-    """The contents of a configuration file.
-
-    Attributes
-    ----------
-    path : Path
-        The file; without one, nothing is said.
-    text : str
-        Its text.
-    values : dict
-        Its settings by name, and those of the tables `settings` and `limits`.
-    """
+    """A configuration file; `values` has its settings by name, and the tables `settings` and `limits`."""
 
     path: Path
     text: str
@@ -56,30 +46,30 @@ class Config:
         """Return the settings outside of the tables."""
         return {name: value for name, value in self.values.items() if name not in TABLES}
 
-    def settings(self, **given: Any) -> Settings:
-        """Return the settings of rankers; those that are given, and not None, are not taken from the file."""
-        return self._made(Settings, "settings", given)
+    def settings(self, **options: Any) -> Settings:
+        """Return the settings of rankers; options that are not None override the file."""
+        return self._make(Settings, "settings", options)
 
-    def limits(self, **given: Any) -> Limits:
-        """Return the limits of requests; those that are given, and not None, are not taken from the file."""
-        return self._made(Limits, "limits", given)
+    def limits(self, **options: Any) -> Limits:
+        """Return the limits of requests; options that are not None override the file."""
+        return self._make(Limits, "limits", options)
 
-    def _made(self, kind: type[Made], table: str, options: dict[str, Any]) -> Made:
-        given = {name: value for name, value in options.items() if value is not None}
-        found = self.values.get(table, {})
-        if not isinstance(found, dict):
-            raise self.error((table,), f"{table} must be a table, [{table}], got {found!r}")
-        names = [one.name for one in fields(kind)]
-        for name in found:
+    def _make(self, kind: type[Kind], table: str, options: dict[str, Any]) -> Kind:
+        chosen = {name: value for name, value in options.items() if value is not None}
+        values = self.values.get(table, {})
+        if not isinstance(values, dict):
+            raise self.error((table,), f"{table} must be a table, [{table}], got {values!r}")
+        names = [field.name for field in fields(kind)]
+        for name in values:
             if name not in names:
                 raise self.unknown((table, name), names)
-            if name in given:
+            if name in chosen:
                 continue
             try:
-                kind(**{name: found[name]})
+                kind(**{name: values[name]})
             except ParameterError as error:
                 raise self.error((table, name), str(error)) from None
-        return kind(**(found | given))
+        return kind(**(values | chosen))
 
     def unknown(self, keys: tuple[str, ...], names: Iterable[str]) -> ConfigError:
         """Return the error for a setting that does not exist, where others do."""
@@ -116,21 +106,21 @@ def line_of(text: str, keys: tuple[str, ...]) -> int | None:
     3
     """
     table: tuple[str, ...] = ()
-    begun = None
+    table_line = None
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[+([^\[\]]+)\]", line):
             table = _parts(header[1])
             if table[: len(keys)] == keys:
                 return number
             if table == keys[: len(table)]:
-                begun = number
-        elif given := re.match(r"\s*([^=#]+?)\s*=", line):
-            found = table + _parts(given[1])
-            if found[: len(keys)] == keys:
+                table_line = number
+        elif setting := re.match(r"\s*([^=#]+?)\s*=", line):
+            key = table + _parts(setting[1])
+            if key[: len(keys)] == keys:
                 return number
-            if found == keys[: len(found)]:
-                begun = number
-    return begun
+            if key == keys[: len(key)]:
+                table_line = number
+    return table_line
 
 
 def _parts(key: str) -> tuple[str, ...]:

@@ -25,14 +25,7 @@ Features = dict[str, float | None] | list[float | None]
 
 
 class Document(msgspec.Struct, forbid_unknown_fields=True):
-    """A document to rank.
-
-    Attributes
-    ----------
-    id : str
-    features : dict of str to float, or list of float
-        By name, or in the order of the model; None is a missing value.
-    """
+    """A document to rank; its features are by name, or in the order of the model. None is a missing value."""
 
     id: Id
     features: Features
@@ -51,10 +44,9 @@ class Arranged(msgspec.Struct, frozen=True):
 
 
 def decode_query(kind: type[Message], body: bytes, current: Current) -> Message | None:
-    """Return a message with `documents` that have the features of a model by name; None if it is anything else.
+    """Return a message whose `documents` have exactly the model's features by name; None for any other body.
 
-    It is the same message as that of a plain decoder, which makes a dict of each document's features and takes twice
-    as long. That one also says what is wrong with a body.
+    A plain decoder returns the same message in twice the time, with a dict for each document; it also reports errors.
     """
     if current.names is None or (decoder := _query_decoder(kind, current.names, current.takes_missing)) is None:
         return None
@@ -92,17 +84,18 @@ def arrange(documents: Sequence[Document], current: Current) -> Arranged:
         raise TooLargeError(
             f"a query may have {MOST_DOCUMENTS} documents, got {len(documents)}", "send the best ones only"
         )
-    ids = [one.id for one in documents]
+    ids = [document.id for document in documents]
     if len(set(ids)) < len(ids):
         seen: set[str] = set()
-        twice = next(one for one in ids if one in seen or seen.add(one))  # type: ignore[func-returns-value]
+        twice = next(name for name in ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InvalidRequestError(f"ids of documents must differ, got {twice!r} twice", "give each an id of its own")
     names, n_features = current.names, current.n_features
     first = documents[0].features
     if names is None and n_features is None:
         n_features = len(first)
         if isinstance(first, dict):
-            names = tuple(dict.fromkeys(name for one in documents for name in one.features if isinstance(name, str)))
+            every = (name for document in documents for name in document.features if isinstance(name, str))
+            names = tuple(dict.fromkeys(every))
     n = len(names) if names is not None else n_features or 0
     if not 0 < n <= MOST_FEATURES:
         raise InvalidRequestError(f"a document must have 1 to {MOST_FEATURES} features, got {n}", "send some features")
@@ -113,8 +106,8 @@ def arrange(documents: Sequence[Document], current: Current) -> Arranged:
     rows: list[Sequence[float | None]] = []
     pick = itemgetter(*names) if names is not None and n > 1 else None
     row_type, fits = None, False
-    for one in documents:
-        features: Any = one.features
+    for document in documents:
+        features: Any = document.features
         if isinstance(features, msgspec.Struct):
             if type(features) is not row_type:
                 row_type, fits = type(features), features.__struct_encode_fields__ == names
@@ -129,11 +122,11 @@ def arrange(documents: Sequence[Document], current: Current) -> Arranged:
                     continue
                 except KeyError:
                     pass
-            rows.append(_by_name(one, features, names, current))
+            rows.append(_by_name(document, features, names, current))
         else:
             if len(features) != n:
                 raise FeatureMismatchError(
-                    f"document {one.id!r} has {len(features)} features, expected {n}",
+                    f"document {document.id!r} has {len(features)} features, expected {n}",
                     "send all features, in the order of GET /v1/model",
                 )
             rows.append(features)
@@ -201,7 +194,7 @@ def graded(arranged: Arranged, grades: Mapping[str, float], *, omit: bool) -> tu
         if not 0.0 <= grade < math.inf:
             raise InvalidRequestError(f"grades must be finite and not negative, got {grade} for {name!r}", "send 0")
     if omit and len(grades) < len(known):
-        rows = [i for i, one in enumerate(arranged.ids) if one in grades]
+        rows = [i for i, name in enumerate(arranged.ids) if name in grades]
         kept = [arranged.ids[i] for i in rows]
-        return kept, arranged.X[rows], np.array([grades[one] for one in kept])
-    return arranged.ids, arranged.X, np.array([grades.get(one, 0.0) for one in arranged.ids])
+        return kept, arranged.X[rows], np.array([grades[name] for name in kept])
+    return arranged.ids, arranged.X, np.array([grades.get(name, 0.0) for name in arranged.ids])

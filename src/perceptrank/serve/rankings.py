@@ -61,14 +61,14 @@ class Rankings:
             raise self._unknown(ranking_id)
         with self._lock:
             self._expire(self._clock())
-            found = self._waiting.get(number) if start == self._start else None
-        if found is None:
+            waiting = self._waiting.get(number) if start == self._start else None
+        if waiting is None:
             raise ExpiredRankingError(
                 f"the ranking {ranking_id} has expired: rankings wait {self._settings.ranking_seconds:g} seconds for "
                 "an answer, less if many wait, and not beyond a restart",
                 "send documents and grades together to POST /v1/learn",
             )
-        return found.arranged
+        return waiting.arranged
 
     def _expire(self, now: float) -> None:
         limits = self._settings

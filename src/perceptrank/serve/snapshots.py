@@ -15,6 +15,7 @@ from perceptrank.learners.registry import restore
 from perceptrank.serve.replay import Current
 from perceptrank.serve.shadow.shadow import Shadow
 
+_PLAIN = ("version", "n_features", "names", "answers", "refused", "refusal")  # fields that JSON takes
 _NAME = re.compile(r"(\d{12,})\.json")
 
 
@@ -26,8 +27,8 @@ class Snapshots:
 
     def versions(self) -> list[int]:
         """Return the versions that have a snapshot, newest first."""
-        found = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
-        return sorted((int(match.group(1)) for match in found if match), reverse=True)
+        matches = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        return sorted((int(match.group(1)) for match in matches if match), reverse=True)
 
     def path(self, version: int) -> Path:
         """Return the file of a version."""
@@ -36,15 +37,7 @@ class Snapshots:
     def write(self, current: Current, keep: int) -> None:
         """Write a snapshot, atomically, and remove the oldest ones beyond a number."""
         document = current.learner.as_document()
-        document["log"] = {
-            "version": current.version,
-            "link": current.link.hex(),
-            "n_features": current.n_features,
-            "names": current.names,
-            "answers": current.answers,
-            "refused": current.refused,
-            "refusal": current.refusal,
-        }
+        document["log"] = {"link": current.link.hex(), **{name: getattr(current, name) for name in _PLAIN}}
         if current.shadow.is_active or current.shadow.known:
             document["log"]["shadow"] = current.shadow.as_plain()
         document["log"]["checksum"] = _checksum(document)
@@ -61,17 +54,12 @@ class Snapshots:
             checksum = about.pop("checksum")
             if checksum != _checksum(document) or about["version"] != version:
                 return None
-            names = None if about["names"] is None else tuple(about["names"])
+            about["names"] = None if about["names"] is None else tuple(about["names"])
             return Current(
                 restore(path, document),
-                version,
-                bytes.fromhex(about["link"]),
-                about["n_features"],
-                names,
-                about["answers"],
-                about["refused"],
-                about["refusal"],
-                Shadow.from_plain(about["shadow"]) if "shadow" in about else Shadow(),
+                link=bytes.fromhex(about["link"]),
+                shadow=Shadow.from_plain(about["shadow"]) if "shadow" in about else Shadow(),
+                **{name: about[name] for name in _PLAIN},
             )
         except (OSError, FormatError, KeyError, TypeError, ValueError):
             return None
@@ -79,8 +67,8 @@ class Snapshots:
     def valid(self) -> Iterator[Current]:
         """Iterate over the snapshots that are whole, newest first."""
         for version in self.versions():
-            if (found := self.read(version)) is not None:
-                yield found
+            if (snapshot := self.read(version)) is not None:
+                yield snapshot
 
 
 def _checksum(document: dict[str, Any]) -> str:

@@ -63,17 +63,17 @@ def repeated(entry: AnswerEntry, digest: bytes, used: "tuple[int, bytes]") -> Ac
     )
 
 
-def agree(given: tuple[str, ...] | None, names: tuple[str, ...] | None) -> bool:
+def agree(own: tuple[str, ...] | None, names: tuple[str, ...] | None) -> bool:
     """Tell whether features, once in order, are those of a model; those without names go by their number."""
-    return given is None or (names is not None and set(given) == set(names))
+    return own is None or (names is not None and set(own) == set(names))
 
 
 def in_order(answer: Answer, names: tuple[str, ...] | None) -> AnswerEntry:
     """Return an answer with its features in the order of the model, which may not have been known before."""
-    given, entry = answer.names, answer.entry
-    if names is None or given is None or given == names or set(given) != set(names):
+    own, entry = answer.names, answer.entry
+    if names is None or own is None or own == names or set(own) != set(names):
         return entry
-    return msgspec.structs.replace(entry, features=as_bytes(entry.X[:, [given.index(name) for name in names]]))
+    return msgspec.structs.replace(entry, features=as_bytes(entry.X[:, [own.index(name) for name in names]]))
 
 
 def other_features() -> FeatureMismatchError:

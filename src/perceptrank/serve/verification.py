@@ -60,7 +60,7 @@ def verify(folder: str | Path, database: str | None = None) -> list[Verification
     >>> from perceptrank.serve import Service
     >>> folder = tempfile.TemporaryDirectory()
     >>> Service(folder.name).close()
-    >>> [(found.ranker, found.is_sound) for found in verify(folder.name)]
+    >>> [(result.ranker, result.is_sound) for result in verify(folder.name)]
     [('default', True)]
     >>> folder.cleanup()
     """
@@ -98,8 +98,8 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
             entry = decode(row.record)
             n_answers += isinstance(entry, AnswerEntry)
             if isinstance(entry, PromotionEntry) and entry.error is not None and current is not None:
-                one = current.shadow.challengers.get(entry.name)
-                if one is not None and not one.is_better(entry.error):
+                challenger = current.shadow.challengers.get(entry.name)
+                if challenger is not None and not challenger.is_better(entry.error):
                     problems.append(f"entry {row.sequence} promotes {entry.name!r}, which the log does not show better")
             current = replay([row], current)  # one by one, where the service learns blocks
             if current is not None and (snapshot := expected.pop(row.sequence, None)) is not None:

@@ -22,7 +22,7 @@ def is_loopback(host: str) -> bool:
 
     Examples
     --------
-    >>> [is_loopback(one) for one in ("localhost", "127.0.0.2", "::1", "0.0.0.0", "localhost.example")]
+    >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "0.0.0.0", "localhost.example")]
     [True, True, True, False, False]
     """
     try:
@@ -53,18 +53,18 @@ class Access:
 
     def add(self, name: str, scopes: list[str]) -> str:
         """Make a token and keep its hash; return its text, which is nowhere else."""
-        unknown = [one for one in scopes if one not in SCOPES]
+        unknown = [scope for scope in scopes if scope not in SCOPES]
         if unknown or not scopes:
             raise InvalidRequestError(
                 f"scopes must be some of {', '.join(SCOPES)}, got {', '.join(scopes) or 'none'}", "name some of them"
             )
-        if not name or any(one.name == name for one in self.tokens):
+        if not name or any(token.name == name for token in self.tokens):
             raise InvalidRequestError(f"tokens must have names of their own, got {name!r}", "choose another")
         text = secrets.token_urlsafe(32)
         # Texts of tokens are random and long, so that a plain hash cannot be guessed.
         self.tokens.append(Token(name, scopes, sha256(text.encode()).hexdigest()))
         self._path.touch(mode=0o600)
-        write_atomically(self._path, json.dumps({"tokens": [asdict(one) for one in self.tokens]}, indent=1) + "\n")
+        write_atomically(self._path, json.dumps({"tokens": [asdict(token) for token in self.tokens]}, indent=1) + "\n")
         return text
 
     def check(self, header: str | None, scope: str) -> str:
@@ -74,23 +74,22 @@ class Access:
         kind, _, text = (header or "").partition(" ")
         if kind.lower() != "bearer" or not text:
             raise UnauthorizedError("this service needs a token", "send the header Authorization: Bearer TOKEN")
-        given = sha256(text.strip().encode("utf-8", "replace")).hexdigest()
-        found = None
-        for one in self.tokens:  # all of them, so that the time tells nothing
-            if compare_digest(one.sha256, given):
-                found = one
-        if found is None:
+        digest = sha256(text.strip().encode("utf-8", "replace")).hexdigest()
+        # All of them are compared, so that the time tells nothing.
+        matches = [token for token in self.tokens if compare_digest(token.sha256, digest)]
+        if not matches:
             raise UnauthorizedError("the token is not known", "perceptrank serve --add-token makes one")
-        if scope not in found.scopes and (scope != "watch" or "admin" not in found.scopes):
-            raise ForbiddenError(f"the token {found.name!r} lacks the scope {scope!r}", "use one that has it")
-        return found.name
+        token = matches[-1]
+        if scope not in token.scopes and (scope != "watch" or "admin" not in token.scopes):
+            raise ForbiddenError(f"the token {token.name!r} lacks the scope {scope!r}", "use one that has it")
+        return token.name
 
 
 def _read(path: Path) -> list[Token]:
     if not path.exists():
         return []
     try:
-        return [Token(**one) for one in json.loads(path.read_bytes())["tokens"]]
+        return [Token(**token) for token in json.loads(path.read_bytes())["tokens"]]
     except (ValueError, TypeError, KeyError) as error:
         raise FileFormatError(path, f" does not hold tokens: {error}") from None
 
@@ -98,14 +97,7 @@ def _read(path: Path) -> list[Token]:
 class RateLimit:
     """Buckets by name, each of `burst` permits, which come back at `rate` per second; a request takes one.
 
-    Parameters
-    ----------
-    rate : float
-        Permits per second; infinite for no limit.
-    burst : float, optional
-        Size of a bucket; by default the permits of a second, at least 1.
-    clock : callable
-        Returns the time in seconds.
+    By default a bucket has the permits of a second, at least 1.
     """
 
     def __init__(

@@ -46,13 +46,7 @@ def set_up(form: str) -> logging.Logger:
 
 
 class AccessLog:
-    """Writes who asked for what, and what became of it; what requests say, documents and features, only if asked for.
-
-    Parameters
-    ----------
-    with_bodies : bool
-        Write what requests say, too.
-    """
+    """Writes a line per request; with bodies, that is documents and features, only if asked to."""
 
     def __init__(self, *, with_bodies: bool = False) -> None:
         self._with_bodies = with_bodies

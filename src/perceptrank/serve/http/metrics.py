@@ -28,10 +28,10 @@ class _Rankers(Collector):
             "log_bytes": (GaugeMetricFamily, "Size of the log"),
             "learning": (GaugeMetricFamily, "1 if answers are learned, 0 if the log cannot be written"),
         }
-        found = {name: one.status() for name, one in self._service.rankers.items()}
+        states = {name: ranker.status() for name, ranker in self._service.rankers.items()}
         for key, (kind, text) in about.items():
             family = kind(f"perceptrank_{key}", text, labels=["ranker"])
-            for name, status in found.items():
+            for name, status in states.items():
                 family.add_metric([name], float(status[key]))
             yield family
 

@@ -31,7 +31,7 @@ class ErrorResponse(msgspec.Struct):
 
 def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI description of endpoints."""
-    kinds = [kind for one in endpoints for kind in (one.request, one.response) if kind is not None]
+    kinds = [kind for endpoint in endpoints for kind in (endpoint.request, endpoint.response) if kind is not None]
     kinds += [SeveralResponse, ErrorResponse]
     schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     known = {repr(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}

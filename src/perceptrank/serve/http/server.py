@@ -33,18 +33,18 @@ class SlowClients:
         """Close connections that are stuck; return how many."""
         now, n_closed = self._clock(), 0
         before, self._since = self._since, {}
-        for one in tuple(connections):
-            if (kind := stuck_in(one)) is None:
+        for connection in tuple(connections):
+            if (kind := stuck_in(connection)) is None:
                 continue
-            what = kind, id(one.cycle)  # another request is another matter
-            known, since = before.get(one, (what, now))
+            what = kind, id(connection.cycle)  # another request is another matter
+            known, since = before.get(connection, (what, now))
             if known != what:
                 since = now
             if now - since < self._seconds[kind]:
-                self._since[one] = what, since
+                self._since[connection] = what, since
                 continue
             n_closed += 1
-            one.transport.abort()
+            connection.transport.abort()
         return n_closed
 
 
@@ -68,15 +68,15 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
             "make one with perceptrank serve --add-token NAME=rank,feedback,admin, or leave --host out",
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio does not see that it is TCP
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio does not see that it is TCP
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
-        made.listen(1024)
+        listener.bind((host, port))
+        listener.listen(1024)
     except OSError as error:
-        made.close()
+        listener.close()
         raise OSError(error.errno, f"cannot listen at {host}:{port}: {error.strerror}") from None
-    return made
+    return listener
 
 
 class _Server(uvicorn.Server):
@@ -106,8 +106,8 @@ def run(app: FastAPI, listening: socket.socket, started: Callable[[], None], lim
         timeout_graceful_shutdown=30,
         server_header=False,
     )
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda *_: None)  # the server hands them on once it has stopped
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # the server hands them on once it has stopped
     # What is there stays: looking through all of it for cycles would keep a request waiting for a tenth of a second.
     gc.collect()
     gc.freeze()

@@ -21,53 +21,53 @@ def open_log(folder: Path, database: str | None = None, *, read_only: bool = Fal
         return SqliteLog(folder / _FILE, read_only=read_only)
     from perceptrank.serve.log.postgres import PostgresLog
 
-    made = PostgresLog(database, folder.name, read_only=read_only)
+    log = PostgresLog(database, folder.name, read_only=read_only)
     try:
         if (folder / _FILE).exists() and not read_only:
-            _move(folder / _FILE, made)
+            _move(folder / _FILE, log)
     except BaseException:
-        made.close()
+        log.close()
         raise
-    return made
+    return log
 
 
 def ranker_names(folder: Path, database: str | None = None) -> list[str]:
     """Return the names of the rankers that a folder has, or a database and the folder."""
-    found = {path.parent.name for path in folder.glob(f"*/{_FILE}") if NAME.fullmatch(path.parent.name)}
+    names = {path.parent.name for path in folder.glob(f"*/{_FILE}") if NAME.fullmatch(path.parent.name)}
     if database is None:
-        found |= {path.parent.name for path in folder.glob(f"*/{_FILE}.moved") if NAME.fullmatch(path.parent.name)}
+        names |= {path.parent.name for path in folder.glob(f"*/{_FILE}.moved") if NAME.fullmatch(path.parent.name)}
     else:
         from perceptrank.serve.log.postgres import rankers_in
 
-        found |= set(rankers_in(database))
-    return sorted(found)
+        names |= set(rankers_in(database))
+    return sorted(names)
 
 
-def _move(path: Path, made: Log) -> None:
+def _move(path: Path, log: Log) -> None:
     """Copy the log of a file to a database, all of it or nothing, and set the file aside."""
     from perceptrank.serve.log.postgres import PostgresLog
 
-    assert isinstance(made, PostgresLog)
+    assert isinstance(log, PostgresLog)
     old = SqliteLog(path)
     try:
         last, link = old.end()
-        if made.end()[0] == 0:
+        if log.end()[0] == 0:
             if old.first_bad() is not None:
                 raise DamagedLogError(
                     f"the end of {path} is damaged", "start once without --database, which cuts it off"
                 )
-            with made.transaction():
-                made.secret = old.secret
+            with log.transaction():
+                log.secret = old.secret
                 part: list[Addition] = []
                 for row in old.rows():
                     part.append(_as_addition(row))
                     if len(part) == _COPIED:
-                        made.append(part)
+                        log.append(part)
                         part = []
-                made.append(part)
-        if made.link_of(last) != link:
+                log.append(part)
+        if log.link_of(last) != link:
             raise InvalidRequestError(
-                f"{path} and {made.path} have different logs", "leave --database out, or move the file away"
+                f"{path} and {log.path} have different logs", "leave --database out, or move the file away"
             )
     finally:
         old.close()

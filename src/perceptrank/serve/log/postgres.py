@@ -106,14 +106,14 @@ class PostgresLog(Log):
             if time.monotonic() < deadline:
                 time.sleep(0.02)
                 continue
-            found = self._ask(
+            rows = self._ask(
                 "SELECT application_name, client_addr::text FROM pg_locks JOIN pg_stat_activity USING (pid) "
                 "WHERE locktype = 'advisory' AND granted AND objsubid = 1 "
                 "AND classid::bigint = %s AND objid::bigint = %s",
                 int.from_bytes(key[:4], "big"),
                 int.from_bytes(key[4:], "big"),
             )
-            who = f" ({found[0][0]}{f', from {found[0][1]}' if found[0][1] else ''})" if found else ""
+            who = f" ({rows[0][0]}{f', from {rows[0][1]}' if rows[0][1] else ''})" if rows else ""
             raise BlockingIOError(
                 f"{self.path} is used by another service{who}: stop that first, or name another database"
             )
@@ -130,12 +130,12 @@ class PostgresLog(Log):
                     "INSERT INTO perceptrank.about VALUES ('', 'format', %b)", (str(FORMAT).encode(),)
                 )
 
-    def _ask(self, query: LiteralString, *given: Any) -> list[tuple[Any, ...]]:
+    def _ask(self, query: LiteralString, *values: Any) -> list[tuple[Any, ...]]:
         """Run a statement; return its rows."""
         assert self._connection is not None
         try:
             with self._connection.cursor(binary=True) as cursor:
-                cursor.execute(query, given)
+                cursor.execute(query, values)
                 return cursor.fetchall() if cursor.description is not None else []
         except psycopg.Error as error:
             raise _translate(self.path, error) from None
@@ -165,8 +165,8 @@ class PostgresLog(Log):
         self._ask("SELECT 1")
 
     def _about(self, ranker: str, name: str) -> bytes | None:
-        found = self._ask("SELECT value FROM perceptrank.about WHERE ranker = %s AND name = %s", ranker, name)
-        return found[0][0] if found else None
+        rows = self._ask("SELECT value FROM perceptrank.about WHERE ranker = %s AND name = %s", ranker, name)
+        return rows[0][0] if rows else None
 
     @property
     def size(self) -> int:
@@ -190,11 +190,11 @@ class PostgresLog(Log):
 
     def end(self) -> tuple[int, bytes]:
         if self._last is None or self._read_only:
-            found = self._ask(
+            rows = self._ask(
                 "SELECT sequence, link FROM perceptrank.entries WHERE ranker = %s ORDER BY sequence DESC LIMIT 1",
                 self._ranker,
             )
-            self._last = found[0] if found else (0, FIRST_LINK)
+            self._last = rows[0] if rows else (0, FIRST_LINK)
         assert self._last is not None
         return self._last
 
@@ -209,15 +209,15 @@ class PostgresLog(Log):
         query: LiteralString = (
             "SELECT event_id, sequence, digest FROM perceptrank.events WHERE ranker = %s AND event_id = ANY(%b)"
         )
-        found = self._ask(query, self._ranker, [one.encode() for one in event_ids])
-        return {one.decode(): Event(sequence, digest) for one, sequence, digest in found}
+        rows = self._ask(query, self._ranker, [event_id.encode() for event_id in event_ids])
+        return {event_id.decode(): Event(sequence, digest) for event_id, sequence, digest in rows}
 
     def append(self, additions: Sequence[Addition]) -> list[Row]:
         last, link = self.end()
         rows, events = link_rows(last, link, additions)
         if not rows:
             return rows
-        n_bytes = sum(len(one.record) for one in rows)
+        n_bytes = sum(len(row.record) for row in rows)
         parts = min(-(-n_bytes // _BYTES), len(rows))
         self._last = None  # until it is known what was stored
         if parts == 1:
@@ -235,17 +235,17 @@ class PostgresLog(Log):
         entries: LiteralString = (
             "INSERT INTO perceptrank.entries SELECT %s, * FROM unnest(%b::bigint[], %b::bytea[], %b::bytea[])"
         )
-        given = (self._ranker, *map(list, zip(*rows, strict=True)))
+        values = (self._ranker, *map(list, zip(*rows, strict=True)))
         if not events:
-            self._ask(entries, *given)
+            self._ask(entries, *values)
             return
         ids, numbers, digests = zip(*events, strict=True)
         self._ask(
             f"WITH added AS ({entries}) INSERT INTO perceptrank.events "
             "SELECT %s, * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[])",
-            *given,
+            *values,
             self._ranker,
-            [one.encode() for one in ids],
+            [event_id.encode() for event_id in ids],
             list(numbers),
             list(digests),
         )
@@ -256,12 +256,12 @@ class PostgresLog(Log):
             "ORDER BY sequence LIMIT %s"
         )
         while True:
-            found = self._ask(query, self._ranker, after, _ROWS)
-            for row in found:
+            rows = self._ask(query, self._ranker, after, _ROWS)
+            for row in rows:
                 yield Row(*row)
-            if len(found) < _ROWS:
+            if len(rows) < _ROWS:
                 return
-            after = found[-1][0]
+            after = rows[-1][0]
 
     def n_events(self) -> int:
         return int(self._ask("SELECT count(*) FROM perceptrank.events WHERE ranker = %s", self._ranker)[0][0])
@@ -271,14 +271,14 @@ class PostgresLog(Log):
 
     def cut_from(self, sequence: int) -> int:
         self._last = None
-        given = self._ranker, sequence
+        values = self._ranker, sequence
         with self.transaction():
             cut = self._ask(
                 "WITH gone AS (DELETE FROM perceptrank.entries WHERE ranker = %s AND sequence >= %s RETURNING *) "
                 "INSERT INTO perceptrank.cut SELECT ranker, now(), sequence, record, link FROM gone RETURNING sequence",
-                *given,
+                *values,
             )
-            self._ask("DELETE FROM perceptrank.events WHERE ranker = %s AND sequence >= %s", *given)
+            self._ask("DELETE FROM perceptrank.events WHERE ranker = %s AND sequence >= %s", *values)
         return len(cut)
 
 
@@ -289,8 +289,8 @@ def rankers_in(url: str) -> list[str]:
         with connection:
             if connection.execute("SELECT to_regclass('perceptrank.cut')").fetchone() == (None,):
                 return []
-            found = connection.execute("SELECT ranker FROM perceptrank.about WHERE name = 'secret'").fetchall()
-        return sorted(name for (name,) in found)
+            rows = connection.execute("SELECT ranker FROM perceptrank.about WHERE name = 'secret'").fetchall()
+        return sorted(name for (name,) in rows)
     except psycopg.Error as error:
         raise _translate(path, error) from None
 
@@ -300,15 +300,15 @@ def _connected(url: str) -> "tuple[psycopg.Connection[Any], str]":
     try:
         if not url.startswith(("postgresql://", "postgres://")):
             raise ValueError
-        given = conninfo_to_dict(url)
+        parts = conninfo_to_dict(url)
     except (psycopg.Error, ValueError):  # whose message may have the password
         raise InvalidRequestError(
             "the database must be an address like postgresql://user@host:5432/name", "see PostgreSQL's documentation"
         ) from None
     name = f"perceptrank serve, {socket.gethostname()[:30]}, process {os.getpid()}"
-    options: dict[str, Any] = {**_CONNECTING, "application_name": name, **given, "autocommit": True}
-    port = f":{given['port']}" if "port" in given else ""
-    path = f"postgresql://{given.get('host', 'localhost')}{port}/{given.get('dbname', '')}"
+    options: dict[str, Any] = {**_CONNECTING, "application_name": name, **parts, "autocommit": True}
+    port = f":{parts['port']}" if "port" in parts else ""
+    path = f"postgresql://{parts.get('host', 'localhost')}{port}/{parts.get('dbname', '')}"
     connection: psycopg.Connection[Any] | None = None
     try:
         connection = psycopg.connect(**options)

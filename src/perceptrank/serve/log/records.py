@@ -119,5 +119,5 @@ def link_after(previous: bytes, record: bytes) -> bytes:
 def digest_of(entry: AnswerEntry) -> bytes:
     """Return a checksum of what an answer says, whenever it came; a ranking's id stands for its features."""
     features = entry.features if entry.ranking_id is None else b""
-    said = [entry.ranking_id, entry.documents, features, entry.grades, entry.weight]
-    return blake2b(_encoder.encode(said), digest_size=16).digest()
+    content = [entry.ranking_id, entry.documents, features, entry.grades, entry.weight]
+    return blake2b(_encoder.encode(content), digest_size=16).digest()

@@ -98,23 +98,23 @@ class SqliteLog(Log):
         self._connection.execute("UPDATE about SET value = value WHERE name = 'secret'")
 
     def end(self) -> tuple[int, bytes]:
-        found = self._connection.execute("SELECT sequence, link FROM entries ORDER BY sequence DESC LIMIT 1").fetchone()
-        return (0, FIRST_LINK) if found is None else (found[0], bytes(found[1]))
+        row = self._connection.execute("SELECT sequence, link FROM entries ORDER BY sequence DESC LIMIT 1").fetchone()
+        return (0, FIRST_LINK) if row is None else (row[0], bytes(row[1]))
 
     def link_of(self, sequence: int) -> bytes | None:
         if sequence == 0:
             return FIRST_LINK
-        found = self._connection.execute("SELECT link FROM entries WHERE sequence = ?", (sequence,)).fetchone()
-        return None if found is None else bytes(found[0])
+        row = self._connection.execute("SELECT link FROM entries WHERE sequence = ?", (sequence,)).fetchone()
+        return None if row is None else bytes(row[0])
 
     def find_events(self, event_ids: Sequence[str]) -> dict[str, Event]:
-        found = {}
+        events = {}
         for first in range(0, len(event_ids), _AT_ONCE):
             some = [*event_ids[first : first + _AT_ONCE]]
             some += some[:1] * (_AT_ONCE - len(some))  # one statement for all numbers of ids, which is compiled once
             for event_id, sequence, digest in self._connection.execute(_FIND, some):
-                found[event_id] = Event(sequence, bytes(digest))
-        return found
+                events[event_id] = Event(sequence, bytes(digest))
+        return events
 
     def ping(self) -> None:
         """Do nothing: a file is there, or writing will tell."""

@@ -19,16 +19,16 @@ _LACKING = (ValueError, AttributeError)  # models of other kinds, such as sums o
 def learning(current: Current) -> dict[str, Any]:
     """Return counts of rounds and updates, the margin of the next round, and the certificate as a sentence."""
     model = current.learner
-    found: dict[str, Any] = {"settings": repr(model), "rounds": 0, "updates": 0, "margin": None, "certificate": ""}
-    found["learns"] = learns(current)
+    state: dict[str, Any] = {"settings": repr(model), "rounds": 0, "updates": 0, "margin": None, "certificate": ""}
+    state["learns"] = learns(current)
     if not model.model.has_begun:
-        return found | {"certificate": "Nothing was learned yet, so there is nothing to certify."}
+        return state | {"certificate": "Nothing has been learned yet, so there is nothing to certify."}
     try:
-        found |= {"rounds": model.n_rounds, "updates": model.n_updates}
-        found["margin"] = margin_of(model)
+        state |= {"rounds": model.n_rounds, "updates": model.n_updates}
+        state["margin"] = margin_of(model)
     except _LACKING:
         pass
-    return found | {"certificate": certificate(model)}
+    return state | {"certificate": certificate(model)}
 
 
 def learns(current: Current) -> bool:
@@ -52,20 +52,20 @@ def margin_of(model: Learner) -> float | None:
 def certificate(model: Learner) -> str:
     """Return what is certain about the past rounds, in one sentence."""
     try:
-        found = model.certificate(margin=1.0)
+        proof = model.certificate(margin=1.0)
     except _LACKING:
         return f"There is no certificate: {model.name} has no theorem of this kind."
-    if found.mass == 0.0:
-        return f"No answer of {found.rounds:,} has moved the weights, so that nothing was lost by them."
+    if proof.mass == 0.0:
+        return f"None of {proof.rounds:,} answers has changed the weights: nothing was lost."
     # Of the inequality |w| >= rate margin S, for the margin of whichever fixed ranker.
-    largest = found.promises[0].bound / found.mass
-    lost = next((one for one in found.promises if one.quantity == "loss"), None)
+    largest = proof.promises[0].bound / proof.mass
+    lost = next((promise for promise in proof.promises if promise.quantity == "loss"), None)
     if lost is None:
-        what = f"lost at most S = {found.mass:,.4g} by the current weights"
+        what = f"lost at most S = {proof.mass:,.4g} by the current weights"
     else:
         what = f"have lost {lost.happened:,.4g}, at most {lost.bound:,.4g} by its theorem, whatever the answers were"
     return (
-        f"The rankings of {found.rounds:,} rounds {what}, and no fixed ranker puts all of them in order with a margin "
+        f"The rankings of {proof.rounds:,} rounds {what}, and no fixed ranker puts all of them in order with a margin "
         f"above {largest:,.3g}."
     )
 
@@ -86,8 +86,8 @@ class Findings:
                 written = self._ranker.snapshots.path(version).stat().st_mtime
             except OSError:  # it was just removed
                 continue
-            if written < midnight and (found := self._ranker.snapshots.read(version)) is not None:
-                return midnight, found
+            if written < midnight and (snapshot := self._ranker.snapshots.read(version)) is not None:
+                return midnight, snapshot
         return now, self._ranker.current
 
     def as_plain(self) -> dict[str, Any]:
@@ -96,26 +96,31 @@ class Findings:
         current = self._ranker.current
         if now - now % _DAY > self._since:  # a new day
             self._since, self._before = now - now % _DAY, current
-        found: dict[str, Any] = {"since": self._since, "features": [], "changes": [], "note": "", "n_features": 0}
+        findings: dict[str, Any] = {"since": self._since, "features": [], "changes": [], "note": "", "n_features": 0}
         model, before = current.learner, self._before.learner
         if not model.model.has_begun:
-            return found | {"note": "Nothing was learned yet."}
+            return findings | {"note": "Nothing has been learned yet."}
         if (current.n_features or 0) > _MOST_FEATURES:
-            return found | {"note": f"{current.n_features:,} features are too many to explain while it works."}
+            return findings | {
+                "note": f"{current.n_features:,} features are too many to explain while the service runs."
+            }
         try:
             known = explain(model, since=before if before.model.has_begun else None)
         except _LACKING as error:
-            return found | {"note": f"This model is not explained: {error}."}
+            return findings | {"note": f"This model cannot be explained: {error}."}
         features = [
-            {"feature": one.feature, "sign": one.sign, "share": _number(one.share), "weights": one.weights}
-            for one in known.largest(TOP)
+            {"feature": effect.feature, "sign": effect.sign, "share": _number(effect.share), "weights": effect.weights}
+            for effect in known.largest(TOP)
         ]
-        moved = [one for one in known.changes if one.kind != "kept"][:TOP]
-        changes = [{"feature": one.feature, "kind": one.kind, "before": one.before, "now": one.now} for one in moved]
-        note = "" if before.model.has_begun else "At the beginning nothing was learned: all of it is new."
+        changes = [
+            {"feature": change.feature, "kind": change.kind, "before": change.before, "now": change.now}
+            for change in known.changes
+            if change.kind != "kept"
+        ][:TOP]
+        note = "" if before.model.has_begun else "The model was empty then: everything is new."
         if not learns(current):
-            note = "It stays as it is: these are its weights, and nothing moves them."
-        return found | {"features": features, "changes": changes, "n_features": known.n_features, "note": note}
+            note = "The model does not learn; these are its weights."
+        return findings | {"features": features, "changes": changes, "n_features": known.n_features, "note": note}
 
 
 def _number(value: float) -> float | None:

@@ -78,23 +78,17 @@ class Watcher:
 
 
 class Live:
-    """Watches all rankers of a service, in a thread that takes a tenth of one core at most.
-
-    Attributes
-    ----------
-    is_stopping : callable
-        Tells whether the server stops, and waits for open pages to be let go.
-    """
+    """Watches all rankers of a service, in a thread that takes at most a tenth of a core."""
 
     def __init__(self, service: Service) -> None:
-        self.is_stopping: Callable[[], bool] = lambda: False
+        self.is_stopping: Callable[[], bool] = lambda: False  # tells whether the server waits for open pages
         self._service, self._started = service, time.time()
-        self._progress = {name: Progress(one.current) for name, one in service.rankers.items()}
+        self._progress = {name: Progress(ranker.current) for name, ranker in service.rankers.items()}
         self._duels = {name: Duels() for name in service.rankers}
-        self._findings = {name: Findings(one) for name, one in service.rankers.items()}
+        self._findings = {name: Findings(ranker) for name, ranker in service.rankers.items()}
         self._slow: dict[str, tuple[float, int, dict[str, Any]]] = {}
-        for name, one in service.rankers.items():
-            one.thread.watch = self._progress[name].watch
+        for name, ranker in service.rankers.items():
+            ranker.thread.watch = self._progress[name].watch
         self._times = {kind: Times() for kind in _KINDS}
         self._rates: deque[tuple[float, float, float]] = deque(maxlen=_HISTORY)
         self._counts, self._sampled = self._count(), time.monotonic()
@@ -126,8 +120,8 @@ class Live:
 
     def close(self) -> None:
         """Stop watching."""
-        for one in self._service.rankers.values():
-            one.thread.watch = None
+        for ranker in self._service.rankers.values():
+            ranker.thread.watch = None
         self._is_closed = True
         self._wake.set()
         self._thread.join()
@@ -140,7 +134,7 @@ class Live:
             except Exception as error:  # whatever it is, the page must not stop the service, nor stop for it
                 if (problem := f"{type(error).__name__}: {error}") != self._problem:
                     self._problem = problem
-                    logger.error("the live page lacks something: %s", problem)
+                    logger.error("the live page failed: %s", problem)
             spent = time.thread_time() - before
             self._wake.wait(min(max(_TICK, spent / _SHARE), _LONGEST))
             self._wake.clear()
@@ -152,16 +146,16 @@ class Live:
         if is_due:
             self._sample(now)
             self._report()
-            for name, one in self._service.rankers.items():
-                self._duels[name].add(_standings(one))
+            for name, ranker in self._service.rankers.items():
+                self._duels[name].add(_standings(ranker))
         if is_due or self._is_asked:
             self._is_asked = False
             self._send()
 
     def _report(self) -> None:
         """Say when a ranker can no longer learn or save, and when it can again."""
-        for name, one in self._service.rankers.items():
-            problem = one.problem or one.snapshot_problem
+        for name, ranker in self._service.rankers.items():
+            problem = ranker.problem or ranker.snapshot_problem
             if problem != self._problems.get(name, ""):
                 self._problems[name] = problem
                 level, text = (logging.ERROR, problem) if problem else (logging.INFO, "all is well again")
@@ -169,7 +163,7 @@ class Live:
 
     def _count(self) -> tuple[int, int]:
         """Return how many requests to rank there were, and how many answers."""
-        return self._times["rank"].count, sum(one.current.answers for one in self._service.rankers.values())
+        return self._times["rank"].count, sum(ranker.current.answers for ranker in self._service.rankers.values())
 
     def _sample(self, now: float) -> None:
         """Note how many requests and answers there were per second since the last time."""
@@ -196,12 +190,12 @@ class Live:
             "rankers": list(self._service.rankers),
             "status": ranker.status(),
             "progress": progress.as_plain(),
-            "worst": [asdict(one) for one in progress.worst()],
+            "worst": [asdict(query) for query in progress.worst()],
             "standings": _standings(ranker),
             "duels": self._duels[name].as_plain(),
             "requests": {
-                kind: {"count": one.count, "p50": one.quantile(0.5), "p99": one.quantile(0.99)}
-                for kind, one in self._times.items()
+                kind: {"count": times.count, "p50": times.quantile(0.5), "p99": times.quantile(0.99)}
+                for kind, times in self._times.items()
             },
             "rates": list(self._rates),
             **self._explained(name, ranker),
@@ -222,6 +216,5 @@ class Live:
 
 def _standings(ranker: ServedRanker) -> dict[str, Any] | None:
     """Return how the incumbent and its challengers compare, of rankers that have some; None without challengers."""
-    find = getattr(ranker, "standings", None)
-    found: dict[str, Any] | None = find() if callable(find) else None
-    return found if found and (found.get("challengers") or found.get("last_promotion")) else None
+    standings = ranker.standings()
+    return standings if standings["challengers"] or standings["last_promotion"] else None

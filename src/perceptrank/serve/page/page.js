@@ -142,10 +142,10 @@ function showProgress(frame) {
   put("window", measure(found.window));
   put("mean", measure(found.mean));
   put("answers", whole(frame.status.answers));
-  put("progress-lead", `Every answered query is measured by the ranking of the model that had not learned its answer yet: the progressive ${name}, ` +
-    `for ${plural(found.measured, "answer", "answers")} since this start.` +
-    (found.left_out ? ` The measure leaves ${whole(found.left_out)} out.` : "") +
-    (found.skipped ? ` ${whole(found.skipped)} were not measured, as too many came at once.` : ""));
+  put("progress-lead", `Progressive ${name}: each query is ranked before its answer is learned. ` +
+    `${plural(found.measured, "answer", "answers")} since the start of the service.` +
+    (found.left_out ? ` The measure left out ${whole(found.left_out)}.` : "") +
+    (found.skipped ? ` ${whole(found.skipped)} were not measured, because too many arrived at once.` : ""));
   const series = [
     { name: `mean of the newest ${whole(found.window_size)}`, kind: "c0", points: joined.map(([x, y]) => [x, y]) },
     { name: "mean since the start", kind: "c1 dashed", points: joined.map(([x, , y]) => [x, y]) },
@@ -153,7 +153,7 @@ function showProgress(frame) {
   keys("progress-keys", series);
   draw("progress-plot", series, {
     height: 280, settle: 30, x: whole, y: (y) => y.toFixed(3), none: "The curve begins with the second answer.",
-    label: `${name}: ${measure(found.window)} over the newest answers, ${measure(found.mean)} since the start. The table below has the curve.`,
+    label: `${name}: ${measure(found.window)} over the newest answers, ${measure(found.mean)} since the start. The table below lists the values.`,
   });
   put("progress-caption", `${name} over the number of the answer`);
   const step = Math.max(1, Math.ceil(joined.length / 20));
@@ -175,27 +175,27 @@ function showStandings(frame) {
   at("standings").hidden = !found;
   if (!found) return;
   const sure = `${brief(100 * (1 - found.error))} %`, last = found.last_promotion;
-  put("standings-text", `${found.incumbent.algorithm}${found.incumbent.learns ? ", which learns," : ", which stays as it is,"} ranks. ` +
-    (found.automatic ? `A challenger takes over by itself once it is better with an error rate of ${brief(100 * found.error)} %.` : "Challengers take over by hand only.") +
-    (last ? ` ${last.name} took over at version ${whole(last.model_version)}.` : ""));
+  put("standings-text", `Current model: ${found.incumbent.algorithm} (${found.incumbent.learns ? "learns" : "does not learn"}). ` +
+    (found.automatic ? `A challenger is promoted automatically once it is better, at an error rate of ${brief(100 * found.error)} %.` : "Challengers are promoted by hand only.") +
+    (last ? ` ${last.name} was promoted at version ${whole(last.model_version)}.` : ""));
   const signed = (value) => (value === null ? "–" : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(4)}`);
   const reach = Math.max(...found.challengers.flatMap((one) => one.interval.map(Math.abs)), 1e-9);
   const verdict = (one) => (one.better ? "better" : one.interval[1] < 0 ? "worse" : "not decided");
   fill("standings-table", "Progressive means on the same answers", [["Challenger", "long"], ["Verdict", "short"], ["Difference", "number"], [`${sure} interval`, "number"],
     ["", "interval"], ["Its mean", "number"], ["Incumbent's", "number"], ["Measure", ""], ["Answers", "number"]], // what matters is seen on a phone
   found.challengers.map((one) => [`${one.name} (${one.algorithm})`, verdict(one), signed(one.difference), `${signed(one.interval[0])} to ${signed(one.interval[1])}`,
-    [one.interval, reach], measure(one.mean), measure(one.incumbent_mean), one.measure, whole(one.answers)]), "There is no challenger.");
+    [one.interval, reach], measure(one.mean), measure(one.incumbent_mean), one.measure, whole(one.answers)]), "There are no challengers.");
   const series = Object.entries(frame.duels).map(([name, points], k) => ({
     name: `${name}`, kind: `c${k % 5}`, points: points.map(([x, incumbent, mean]) => [x, mean - incumbent]),
   }));
   at("duels").hidden = !series.some((one) => one.points.length > 1);
   keys("duels-keys", series);
   draw("duels-plot", series, { height: 200, settle: 30, x: whole, y: (y) => y.toFixed(3), none: "",
-    label: "Difference of progressive means, challenger minus incumbent. The table above has the newest." });
+    label: "Difference of progressive means, challenger minus incumbent. The table above shows the latest values." });
 }
 
 function showLearning(found) {
-  const share = found.rounds ? ` (${percent(found.updates / found.rounds)})` : "", stays = found.learns ? "" : "It ranks and stays as it is. ";
+  const share = found.rounds ? ` (${percent(found.updates / found.rounds)})` : "", stays = found.learns ? "" : "It ranks but does not learn. ";
   const margin = found.margin === null ? "" : ` Its margin is now ${brief(found.margin)}.`;
   put("updates", stays + (found.learns || found.rounds ? `${plural(found.updates, "update", "updates")}${share} in ${plural(found.rounds, "round", "rounds")}.${margin}` : ""));
   put("certificate", found.certificate);
@@ -208,21 +208,21 @@ const MEANING = { "+": "more is better", "-": "less is better", "±": "it depend
 function showLearned(found) {
   put("learned-note", found.note);
   const top = Math.max(...found.features.map((one) => one.share || 0), 1e-12);
-  fill("features", "Share of all that moves scores", [["Feature", "long"], ["", "bar"], ["Share", "number"], ["Effect", ""]],
+  fill("features", "Share of each feature in the scores", [["Feature", "long"], ["", "bar"], ["Share", "number"], ["Effect", ""]],
     found.features.map((one) => [one.feature, [(one.share || 0) / top, KINDS[one.sign]], percent(one.share), MEANING[one.sign]]));
-  put("moved-title", `What has moved since ${moment(found.since)}`);
+  put("moved-title", `Changes since ${moment(found.since)}`);
   const signed = (value) => (value < 0 ? "−" : "") + percent(Math.abs(value));
   fill("changes", "Shares, negative where less is better", [["Feature", "long"], ["Before", "number"], ["Now", "number"], ["", ""]],
-    found.changes.map((one) => [one.feature, signed(one.before), signed(one.now), one.kind]), "Nothing has moved by more than 5 %.");
+    found.changes.map((one) => [one.feature, signed(one.before), signed(one.now), one.kind]), "No share has changed by more than 5 %.");
 }
 
 function showWorst(frame) {
   const name = frame.progress.measure;
-  put("worst-note", `The lowest ${name} among the newest answers below the mean, by the ranking before each was learned.`);
-  fill("worst-table", "Worst recent queries", [["Event", "long"], ["Answered", ""], [name, "number"], ["Ranked first", "long"], ["Best", "long"], ["At place", "number"]],
+  put("worst-note", `Recent queries with the lowest ${name}, as they were ranked before their answers were learned.`);
+  fill("worst-table", "Worst recent queries", [["Event", "long"], ["Answered", ""], [name, "number"], ["Ranked first", "long"], ["Best", "long"], ["Rank of the best", "number"]],
     frame.worst.map((one) => [one.event_id, clock(one.time), measure(one.value), `${one.first} (grade ${brief(one.first_grade)})`,
       `${one.best} (grade ${brief(one.best_grade)})`, `${whole(one.best_place)} of ${whole(one.documents)}`]),
-    "No recent query was ranked other than perfectly.");
+    "All recent queries were ranked perfectly.");
 }
 
 function showService(frame) {
@@ -237,12 +237,12 @@ function showService(frame) {
   keys("rates-keys", series);
   const now = last ? `${brief(last[1])} rankings and ${brief(last[2])} answers per second now` : "";
   draw("rates-plot", series, { height: 170, zero: true, times: true, x: clock, y: brief, none: "The curve begins after two seconds.",
-    label: `Throughput of the last minutes: ${now}. The table below has the curve.` });
-  put("rates-caption", "Throughput of the last three minutes, of all rankers");
+    label: `Throughput of the last minutes: ${now}. The table below lists the values.` });
+  put("rates-caption", "Throughput of the last three minutes, all rankers");
   const step = Math.max(1, Math.ceil(rates.length / 12));
   fill("rates-table", "Throughput", [["Time", ""], ["Rankings per second", "number"], ["Answers per second", "number"]],
     rates.filter((_, k) => (rates.length - 1 - k) % step === 0).reverse().map(([time, ranked, answered]) => [clock(time), brief(ranked), brief(answered)]));
-  fill("times", "Of the newest 1,024 of each kind, of all rankers", [["Request", ""], ["Since the start", "number"], ["Half within", "number"], ["99 % within", "number"]],
+  fill("times", "Newest 1,024 requests of each kind, all rankers", [["Request", ""], ["Since the start", "number"], ["Median", "number"], ["99th percentile", "number"]],
     Object.entries(requests).map(([kind, one]) => [kind, whole(one.count), duration(one.p50), duration(one.p99)]));
   put("about", `Model version ${whole(status.model_version)} · log ${bytes(status.log_bytes)} · ${plural(status.waiting_rankings, "ranking waits", "rankings wait")} for an answer, ` +
     `${plural(status.waiting_answers, "answer waits", "answers wait")} for the log · ${whole(status.refused_answers)} refused by the learner · ` +

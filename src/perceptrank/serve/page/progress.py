@@ -127,12 +127,12 @@ class Progress:
             return
         measure = block.before.learner.own_measure
         self.measure = str(measure)
-        relevance = np.concatenate([one.relevance for one in entries])
+        relevance = np.concatenate([entry.relevance for entry in entries])
         measure.check_grades(relevance)
         stream = QueryStream.from_arrays(
-            np.concatenate([one.X for one in entries]),
+            np.concatenate([entry.X for entry in entries]),
             relevance,
-            group=[len(one.documents) for one in entries],
+            group=[len(entry.documents) for entry in entries],
             feature_names=block.names,
             missing="keep",
         )
@@ -169,7 +169,7 @@ class Progress:
 
     def worst(self) -> list[Measured]:
         """Return the worst of the recent queries, the newest of equal ones first."""
-        return sorted(self._recent, key=lambda one: (one.value, -one.sequence))[:WORST]
+        return sorted(self._recent, key=lambda query: (query.value, -query.sequence))[:WORST]
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -228,16 +228,15 @@ class Duels:
 
     def add(self, standings: dict[str, Any] | None) -> None:
         """Note how challengers stand; those that are gone, or have begun anew, lose their curves."""
-        found = (standings or {}).get("challengers", [])[:MOST]
         before, self._curves = self._curves, {}
-        for one in found:
-            since, curve = before.get(one["name"], (one["since_version"], Curve()))
-            if since != one["since_version"]:
-                since, curve = one["since_version"], Curve()
-            self._curves[one["name"]] = since, curve
-            is_new = not curve.points or curve.points[-1][0] < one["answers"]
-            if one["mean"] is not None and is_new and curve.is_due():
-                curve.keep(one["answers"], round(one["incumbent_mean"], 6), round(one["mean"], 6))
+        for standing in (standings or {}).get("challengers", [])[:MOST]:
+            since, curve = before.get(standing["name"], (standing["since_version"], Curve()))
+            if since != standing["since_version"]:
+                since, curve = standing["since_version"], Curve()
+            self._curves[standing["name"]] = since, curve
+            is_new = not curve.points or curve.points[-1][0] < standing["answers"]
+            if standing["mean"] is not None and is_new and curve.is_due():
+                curve.keep(standing["answers"], round(standing["incumbent_mean"], 6), round(standing["mean"], 6))
 
     def as_plain(self) -> dict[str, list[tuple[float, ...]]]:
         """Return the points of the curves, by name."""
