@@ -210,23 +210,9 @@ class Estimator(ABC):
         group: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn from more data, as `learn` does, without a trace.
+        """Learn from more data, as `learn` does, without a trace, and return the learner.
 
-        Parameters
-        ----------
-        X : array of shape (documents, features), sparse matrix, data frame or QueryStream
-            The documents; a QueryStream holds grades and queries as well.
-        y : array of shape (documents,), optional
-            Grades.
-        qid, group : array, optional
-            Query of each document, or number of documents of each query. Without them, all documents are one query.
-        sample_weight : array of shape (documents,), optional
-            Weight of each document's query, the same for all documents of a query.
-
-        Returns
-        -------
-        Learner
-            Itself.
+        The parameters are those of `fit`.
 
         Raises
         ------
