@@ -500,6 +500,9 @@ class Model:
                 raise bad from None
             start += block.n_documents
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.queries} queries, {self.n_inputs} features)"
+
     def __reduce__(self) -> Any:
         kept = self.queries, self.n_inputs, self.feature_names, self.inner, self.members
         return _unpickled, (
