@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.listnet import OnlineListNet
+from perceptrank.learners.published.listnet import OnlineListNet
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.minimax import MinimaxPerceptron
 from perceptrank.learners.perceptron import Perceptron
