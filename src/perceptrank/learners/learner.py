@@ -40,6 +40,11 @@ from perceptrank.transforms.transform import Transform, TransformLike
 
 Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
+_LAST = ("average", "transforms", *STARTS)  # parameters that many learners have, in this order
+
+
+def _place(name: str) -> int:
+    return _LAST.index(name) if name in _LAST else -1
 
 
 @dataclass_transform()
@@ -134,7 +139,7 @@ class Learner(Estimator):
             dataclass(cls, repr=False, eq=False)
         super().__init_subclass__()
         _, *parameters = inspect.signature(cls.__init__).parameters.values()
-        cls.__signature__ = inspect.Signature(sorted(parameters, key=lambda each: (each.kind, each.name in STARTS)))
+        cls.__signature__ = inspect.Signature(sorted(parameters, key=lambda each: (each.kind, _place(each.name))))
         inherited, cls.parameter_names = cls.parameter_names, tuple(cls.__signature__.parameters)
         for name in inherited:
             if name not in cls.parameter_names and isinstance(getattr(cls, name), Parameter):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,6 @@ from perceptrank.learners.tally import (
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_numbers, check_positive
 from perceptrank.theory import theorems
-from perceptrank.transforms.transform import TransformLike
 
 PerceptronSettings = tuple[bool, float]  # averaging, learning_rate
 
@@ -133,9 +131,6 @@ class Perceptron(CompiledLearner):
     rows = 1, 0, 4
 
     learning_rate: float = 1.0
-    _: KW_ONLY
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> PerceptronSettings:
         return bool(self.average), check_positive("learning_rate", self.learning_rate)

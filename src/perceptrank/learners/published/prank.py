@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +18,6 @@ from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import ParameterError, check_positive_whole
 from perceptrank.theory import theorems
-from perceptrank.transforms.transform import TransformLike
 
 PRankSettings = tuple[bool, float, int, float]  # averaging, share, seed, margin
 
@@ -119,9 +117,6 @@ class PRank(CompiledLearner):
     rows = 1, 0, 1
 
     n_grades: int = 5
-    _: KW_ONLY
-    average: bool = False
-    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

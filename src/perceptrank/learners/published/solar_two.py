@@ -15,7 +15,6 @@ from perceptrank.learners.rounds import are_valid, close_round, lead_of, open_qu
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_choice, check_positive
-from perceptrank.transforms.transform import TransformLike
 
 COVARIANCES = ("diagonal", "full")
 SolarTwoSettings = tuple[bool, float]  # averaging, regularization
@@ -122,8 +121,6 @@ class SolarII(CompiledLearner):
     regularization: float = 100.0
     _: KW_ONLY
     covariance: str = "diagonal"
-    average: bool = False
-    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
