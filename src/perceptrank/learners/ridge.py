@@ -217,7 +217,7 @@ class OnlineRidge(CompiledLearner):
     @property
     def units_(self) -> Floats:
         """The unit of each feature, in which the penalty is; 0 for features that have not varied within a query."""
-        return self._learned().more["units"].copy()
+        return self._model.require_learned().more["units"].copy()
 
     def _make_settings(self) -> RidgeSettings:
         check_choice("target", self.target, TARGETS)

@@ -127,7 +127,7 @@ class PRank(CompiledLearner):
     @property
     def thresholds(self) -> Floats:
         """The thresholds, smallest first."""
-        thresholds: Floats = self._learned().more["thresholds"].mean(axis=0)
+        thresholds: Floats = self._model.require_learned().more["thresholds"].mean(axis=0)
         return thresholds
 
     def _make_settings(self) -> PRankSettings:

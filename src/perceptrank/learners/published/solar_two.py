@@ -132,7 +132,7 @@ class SolarII(CompiledLearner):
     @property
     def covariance_(self) -> Floats:
         """The matrix S, or its diagonal."""
-        found = self._learned().more["covariance"]
+        found = self._model.require_learned().more["covariance"]
         return found[0].copy() if self.covariance == "diagonal" else found.copy()
 
     def _make_settings(self) -> SolarTwoSettings:

@@ -16,6 +16,7 @@ from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.model import LinearPart, Model, fixed_copy
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.rounds import count_round
+from perceptrank.learners.starting import NO_SIGNS
 from perceptrank.learners.tally import Iterates
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
 from perceptrank.stream.sparse import AnyFeatures
@@ -116,6 +117,12 @@ class SumModel(Model):
         """True if features are transformed, by the sum or by a member."""
         return bool(self.transforms) or any(one.model.has_transforms for one in self.members)
 
+    def restore(self, plain: dict[str, Any], more: dict[str, Floats], signs: Floats = NO_SIGNS) -> None:
+        """Restore the arrays that `as_plain` converted; raise if they are inconsistent."""
+        super().restore(plain, more, signs)
+        if ((self.more["spreads"] > 0) != (self.more["counts"] > 0)).any():
+            raise ValueError("spreads must be positive where counts are, and nowhere else")
+
     def block_scores(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         """Return the scores of the queries with these offsets."""
         X = self.transformed(self.transforms, X, offsets, names)
@@ -193,11 +200,6 @@ class Sum(Ensemble):
         n = len(self._model.members)
         return {"spreads": np.zeros(n), "counts": np.zeros(n)}
 
-    def _check_restored(self, state: Model) -> None:
-        super()._check_restored(state)
-        if ((state.more["spreads"] > 0) != (state.more["counts"] > 0)).any():
-            raise ValueError("spreads must be positive where counts are, and nowhere else")
-
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
@@ -214,13 +216,13 @@ class Sum(Ensemble):
     @property
     def spreads_(self) -> Floats:
         """The divisor of each learner's scores."""
-        model = self._learned()
+        model = self._model.require_learned()
         assert isinstance(model, SumModel)
         return model.units
 
     @property
     def weights(self) -> Floats:
         """The sum of the learners' current iterates in units of their spreads, if none transforms features itself."""
-        model = self._learned()
+        model = self._model.require_learned()
         assert isinstance(model, SumModel)
         return fixed_copy(model.weighted([one.weights for one in model.members]))
