@@ -139,12 +139,14 @@ class DataSet:
     def scan(
         self, root: PathLike, split: str = "train", fold: int | None = None, *, check: bool = True, **options: Any
     ) -> Scan:
-        """Read a split lazily, in re-iterable blocks; other parameters are those of `read`.
+        """Read a split lazily, in re-iterable blocks. Other parameters are those of `find`.
 
         Parameters
         ----------
         check : bool
             Check the numbers as `read` does, at the end of an iteration.
+        **options
+            Options of `scan_letor`.
         """
         path = self._path(root, split, fold)
         scan = scan_letor(path, **self._options(options))

@@ -34,7 +34,7 @@ class SeparableStream(NamedTuple):
     """
 
     stream: QueryStream
-    ranker: Floats
+    ranker: "Floats"
     margin: float
 
 
@@ -52,7 +52,7 @@ class SeparableBlocks(NamedTuple):
     """
 
     blocks: Scan
-    ranker: Floats
+    ranker: "Floats"
     margin: float
 
 
