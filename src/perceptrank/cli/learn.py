@@ -191,9 +191,11 @@ def _say_changes(changes: "list[Change]", trace: "Trace", *, alerts: bool) -> No
 
 def _weights_of(path: Path | None) -> dict[str, float] | None:
     """Return the weights that a file holds, None if it is a model of ours or there is no file."""
+    if path is None:
+        return None
     from perceptrank.io.weights_file import is_model, read_weights
 
-    return None if path is None or is_model(path) else read_weights(path)
+    return None if is_model(path) else read_weights(path)
 
 
 def _say_what_starts_at_zero(names: tuple[str, ...], weights: dict[str, float], path: Path | None) -> None:
