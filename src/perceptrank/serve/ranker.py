@@ -59,7 +59,7 @@ class ServedRanker:
     - `event_id`: the id of the answer: an answer sent twice counts once; by default, the id of the ranking;
     - `weight`: the weight of the query;
     - `omit`: leave out documents without a grade; by default, their grade is 0;
-    - `together`: a list to add the answer to, for `submit`, so that several `answers` are logged together;
+    - `together`, `answers`: a list to add the answer to, for `submit`, so that several are logged together;
     - `name`: the name of a challenger;
     - `version`: any version from 1 on.
 
