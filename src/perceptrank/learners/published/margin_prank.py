@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perceptrank.learners.prank import PRank, PRankSettings
+from perceptrank.learners.published.prank import PRank, PRankSettings
 from perceptrank.stream.validation import check_not_negative
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perceptrank.learners.prank import PRank, PRankSettings
+from perceptrank.learners.published.prank import PRank, PRankSettings
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
 from perceptrank.theory.theorem import NO_THEOREM
 from perceptrank.transforms.transform import TransformLike
