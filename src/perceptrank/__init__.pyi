@@ -10,8 +10,8 @@ from . import serve as serve
 from . import stream as stream
 from . import theory as theory
 from . import transforms as transforms
+from .datasets.catalogue import DataSet as DataSet
 from .datasets.catalogue import datasets as datasets
-from .datasets.data_set import DataSet as DataSet
 from .datasets.drifting import drifting as drifting
 from .datasets.mslr_shaped import mslr_shaped as mslr_shaped
 from .datasets.separable import SeparableBlocks as SeparableBlocks

@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,12 @@ from perceptrank.stream.validation import (
     as_grades,
     check_positive_whole,
 )
-from perceptrank.theory import guarantees as theory_of
-from perceptrank.theory.certificates import Certificate
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
 from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
+
+if TYPE_CHECKING:
+    from perceptrank.theory.certificates import Certificate
 
 _LAST = ("average", "transforms", *STARTS)  # parameters that many learners have, in this order
 
@@ -394,7 +395,9 @@ class Learner(Estimator):
             If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
             positive number, or not exactly one of `margin` and `comparator` is given.
         """
-        return theory_of.guarantee(
+        from perceptrank.theory.guarantees import guarantee
+
+        return guarantee(
             self,
             diameter=diameter,
             radius=radius,
@@ -447,7 +450,9 @@ class Learner(Estimator):
             If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
             positive number, or not exactly one of `margin` and `comparator` is given.
         """
-        return theory_of.certificate(
+        from perceptrank.theory.guarantees import certificate
+
+        return certificate(
             self, margin=margin, comparator=comparator, diameter=diameter, radius=radius, n_documents=n_documents
         )
 
