@@ -75,7 +75,7 @@ def test_an_update_that_returns_no_numbers(returned, message):
 def test_a_parameter_that_is_an_array_can_be_shown():
     def construct(self, prior=None):
         self.prior = prior
-        self._start()
+        self.__post_init__()
 
     kind = type("Prior", (Centroid,), {"__init__": construct})
     assert repr(kind(np.array([1.0, 2.0]))) == "Prior(prior=array([1., 2.]))"

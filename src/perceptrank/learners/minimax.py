@@ -62,7 +62,7 @@ class MinimaxPerceptron(CompiledLearner, Startable):
     accepts_weights = True
     cost = "m (d + g)"
     depends_on_rate = False
-    kernel, rows = list_pass(minimax_rule, floats=2, ints=3)
+    kernel = list_pass(minimax_rule, floats=2, ints=3)
 
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY

@@ -70,7 +70,7 @@ class SlamPerceptron(CompiledLearner, Startable):
     accepts_sparse = True
     accepts_weights = True
     cost = "m (d + g)"
-    kernel, rows = SLAM_PASS
+    kernel = SLAM_PASS
 
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY
