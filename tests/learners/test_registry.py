@@ -34,7 +34,7 @@ def _does_not_store(self, size=3):
     ("constructor", "message"),
     [
         (_raises, "Wrong must be constructible without arguments: KeyError: 'missing'"),
-        (_does_not_start, r"the constructor of Wrong must end in self\._start\(\)"),
+        (_does_not_start, r"the constructor of Wrong must end in self\.__post_init__\(\)"),
         (_takes_anything, r"the constructor of Wrong must store its argument rest as self\.rest"),
         (_does_not_store, r"the constructor of Wrong must store its argument size as self\.size"),
     ],
