@@ -19,8 +19,14 @@ from perceptrank.measures import AP, NDCG, Measure, MeasureLike, parse
 from perceptrank.measures.gains import GAINS, discounts
 from perceptrank.measures.measure import as_ranked_query
 from perceptrank.stream.validation import check_choice, check_positive, read_only
-from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges, move_widest_level_pair
-from perceptrank.theory.weights import CLASS_ORDERS, Weighing
+from perceptrank.theory.hinges import (
+    CLASS_ORDERS,
+    HINGE_ROWS,
+    Weighing,
+    descend_slam,
+    find_hinges,
+    move_widest_level_pair,
+)
 
 SLAM, MAX_PAIR, LEVEL_PAIR = range(3)
 
