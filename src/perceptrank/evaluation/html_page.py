@@ -22,9 +22,16 @@ class Cell:
 
 
 def table(headings: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> str:
-    """Format a table that scrolls horizontally if it is too wide."""
-    head = "".join(f"<th{_classes(one)}>{_text(one)}</th>" for one in headings)
-    body = "".join("<tr>" + "".join(f"<td{_classes(one)}>{_text(one)}</td>" for one in row) + "</tr>" for row in rows)
+    """Format a table that scrolls horizontally if it is too wide; headings are aligned as the first row is."""
+    first = rows[0] if rows else headings
+    aligned = [
+        number(heading) if isinstance(heading, str) and isinstance(cell, Cell) and cell.is_number else heading
+        for heading, cell in zip(headings, first, strict=True)
+    ]
+    head = "".join(f"<th{_classes(cell)}>{_text(cell)}</th>" for cell in aligned)
+    body = "".join(
+        "<tr>" + "".join(f"<td{_classes(cell)}>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
     above = f'<p class="caption">{escape(caption)}</p>' if caption else ""
     return f'{above}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
