@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from perceptrank.io.letor import codes
-from perceptrank.io.letor.decimals import NO_NUMBER, POWERS_OF_TEN, UNDECIDED, parse_number
+from perceptrank.io.letor.decimals import NO_NUMBER, UNDECIDED, parse_number, short_decimal, short_integer
 from perceptrank.io.letor.words import (
     WORD_BYTES,
     byte_at,
@@ -35,11 +35,7 @@ _EQUALS = ord("=")
 
 Numbers: TypeAlias = tuple[IntRows, Ints, Floats]  # late, known_at and known, as for `parse_lines`
 
-ZEROS = np.uint64(codes.ZERO * 0x0101010101010101)
 _SIXTEEN = np.uint64(1 << 16)
-
-# Masks of the last n bytes of a word; empty for more bytes than a word has.
-LAST_BYTES = np.array([2**64 - 2 ** (64 - 8 * count) if count <= 8 else 0 for count in range(17)], dtype=np.uint64)
 
 
 @compiled_allocating
@@ -90,14 +86,6 @@ def caller_value(numbers: Numbers, start: int, end: int, found: Ints) -> float:
 
 
 @compiled
-def as_eight_digits(digits: Any) -> Any:
-    """Combine eight digits, the most significant in the lowest byte, into a number."""
-    pairs = digits * np.uint64(2561) >> np.uint64(8) & np.uint64(0x00FF00FF00FF00FF)
-    fours = pairs * np.uint64(6553601) >> np.uint64(16) & np.uint64(0x0000FFFF0000FFFF)
-    return fours * np.uint64(42949672960001) >> np.uint64(32)
-
-
-@compiled
 def parse_pairs(
     text: Bytes,
     start: int,
@@ -143,8 +131,7 @@ def parse_pairs(
                 return codes.BAD_PAIR, begin
             if n_digits > 8:
                 return codes.ID_BEYOND, begin
-            digits = (load_word(text, pos - WORD_BYTES) ^ ZEROS) & LAST_BYTES[n_digits]
-            number = np.int64(as_eight_digits(digits))
+            number = short_integer(text, pos, n_digits)
             pos += 1
             this = number - base
             if this < 0:
@@ -185,11 +172,7 @@ def parse_pairs(
             and this < width
             and (points & points - np.uint64(1)) << (np.uint64(63) - length) == 0
         ):
-            tail = LAST_BYTES[n_decimals]
-            digits = load_word(text, pos - WORD_BYTES) & tail
-            digits |= load_word(text, pos - WORD_BYTES - np.int64(has_point)) & ~tail
-            digits = (digits ^ ZEROS) & LAST_BYTES[n_digits]
-            value = np.float64(np.int64(as_eight_digits(digits))) / POWERS_OF_TEN[n_decimals]
+            value = short_decimal(text, pos, n_digits, n_decimals, has_point)
             value = min(-value if minus else value, bound)
             X[row, np.uint64(this)] = max(value, -bound)
             pos += 1
@@ -271,9 +254,7 @@ def parse_sparse_pairs(
             and n_digits - one < np.uint64(WORD_BYTES)
         )
         if is_plain:
-            number: Any = np.int64(
-                as_eight_digits((load_word(text, after - WORD_BYTES) ^ ZEROS) & LAST_BYTES[id_length])
-            )
+            number: Any = short_integer(text, after, id_length)
         else:
             byte = text[pos]
             if is_blank(byte):
@@ -305,12 +286,8 @@ def parse_sparse_pairs(
         if is_plain:
             pos += np.int64(length)
             n_decimals = length - min(trailing_zeros(points), length) - has_point
-            tail = LAST_BYTES[n_decimals]
-            word = load_word(text, pos - WORD_BYTES) & tail
-            word |= load_word(text, pos - WORD_BYTES - np.int64(has_point)) & ~tail
-            word = (word ^ ZEROS) & LAST_BYTES[n_digits]
-            n_zeros += word == 0
-            value = np.float64(np.int64(as_eight_digits(word))) / POWERS_OF_TEN[n_decimals]
+            value = short_decimal(text, pos, n_digits, n_decimals, has_point)
+            n_zeros += value == 0
             if clips:
                 value = min(value, bound)
             values[place] = -value if minus else value
