@@ -1,4 +1,4 @@
-"""What lines of LETOR text may be, and the messages for those that are invalid."""
+"""Settings for lines of LETOR text, and messages about those that are invalid."""
 
 import re
 import warnings
