@@ -15,7 +15,6 @@ from perceptrank.theory import theorems
 from perceptrank.theory.hinges import Weighing, find_hinges, is_mistaken, move_widest_pair
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
-from perceptrank.transforms.transform import TransformLike
 
 
 @helper_inlined
@@ -67,8 +66,6 @@ class MinimaxPerceptron(CompiledLearner, Startable):
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY
     learning_rate: float = 1.0
-    average: bool = False
-    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:

@@ -59,9 +59,7 @@ def certificate(
 
     theorem = _check_theorem(learner, comparator)
     share = largest_share(learner, n_documents)
-    model, promised, current_of = learner.model, theorem.of_moved, theorem.of_current
-    if not model.has_begun:
-        raise AttributeError(f"this {type(learner).__name__} has not learned anything yet")
+    model, promised, current_of = learner.model.require_learned(), theorem.of_moved, theorem.of_current
     weights, counts = model.weights, model.counts
     rate = float(getattr(learner, "learning_rate", 1.0))
     mass, norm = counts.mass, float(np.linalg.norm(weights))
