@@ -10,10 +10,10 @@ from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import read_only
 from perceptrank.transforms.random.draws import draw_lengths, draw_normal, draw_order, draw_signs
 from perceptrank.transforms.random.fourier_features import FourierFeatures
-from perceptrank.transforms.random.random_features import check_drawn
 from perceptrank.transforms.random.walsh_hadamard import transform_rows, turn_rows
 from perceptrank.transforms.random.waves import store_waves
 
@@ -56,21 +56,7 @@ class Fastfood(FourierFeatures):
     """
 
     name = "fastfood"
-
-    def __init__(
-        self,
-        n_features: int = 2048,
-        *,
-        width: float | None = None,
-        relative_width: float = 0.5,
-        beside: bool = True,
-        norm: float | None = None,
-        after: int = 1000,
-        seed: int = 0,
-    ) -> None:
-        self._set_common(n_features, beside, norm, seed)
-        self._set_width(width, relative_width, after)
-        self._drawn: dict[Any, Drawn] | None = None
+    _drawn: dict[Any, Drawn] | None
 
     def _draw(self, n_features: int, dtype: Any) -> Drawn:
         """Return what blocks of directions are made of."""
@@ -82,7 +68,9 @@ class Fastfood(FourierFeatures):
         return kept[key]
 
     def directions(self, n_features: int) -> Floats:
-        check_drawn(f"{self.n_features // 2} directions", self.n_features // 2 * block_size(n_features))
+        check_room(
+            f"random numbers of {self.n_features // 2} directions", self.n_features // 2 * block_size(n_features)
+        )
         blocks = []
         for signs, order, numbers, lengths in zip(*self._draw(n_features, np.float64), strict=True):
             inner = _hadamard(np.diag(signs)[:, :n_features])[order]
@@ -105,7 +93,7 @@ def block_size(n_features: int) -> int:
 def draw_blocks(seed: int, n_blocks: int, size: int, dtype: Any) -> Drawn:
     """Draw the numbers of so many blocks; those of a block do not depend on how many there are."""
     n = n_blocks * size
-    check_drawn(f"{n} directions", 8 * n)
+    check_room(f"random numbers of {n} directions", 8 * n)
     shape = n_blocks, size
     numbers = draw_normal(seed, _NUMBERS, 0, n).reshape(shape)
     lengths = draw_lengths(seed, _LENGTHS, 0, n, size).reshape(shape)
@@ -116,9 +104,7 @@ def draw_blocks(seed: int, n_blocks: int, size: int, dtype: Any) -> Drawn:
     lengths = lengths / np.sqrt(squares * size)[:, None]
     order = np.stack([draw_order(seed, _ORDER, block * size, size) for block in range(n_blocks)])
     signs = draw_signs(seed, _SIGNS, 0, n).reshape(shape)
-    return Drawn(
-        *(read_only(one) for one in (signs.astype(dtype), order, numbers.astype(dtype), lengths.astype(dtype)))
-    )
+    return Drawn(*map(read_only, (signs.astype(dtype), order, numbers.astype(dtype), lengths.astype(dtype))))
 
 
 def _hadamard(columns: Floats) -> Floats:

@@ -11,7 +11,7 @@ from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import check_flag, check_not_negative, read_only
 from perceptrank.transforms.forms import Nodes
-from perceptrank.transforms.random.directions import Directions, draw_directions
+from perceptrank.transforms.random.directions import Directions
 from perceptrank.transforms.random.projection import N_TILES, ROWS, fill_tiles, panel_width, project_tile
 from perceptrank.transforms.random.random_features import RandomFeatures
 
@@ -59,18 +59,13 @@ class RandomRelu(RandomFeatures):
         norm: float | None = None,
         seed: int = 0,
     ) -> None:
-        self._set_common(n_features, beside, norm, seed)
+        super().__init__(n_features, beside=beside, norm=norm, seed=seed)
         self.bias = check_not_negative("bias", bias)
         self.orthogonal = check_flag("orthogonal", orthogonal)
-        self._drawn: Directions | None = None
 
     def directions(self, n_features: int) -> Directions:
         """Return w and b of the projections, one in each row, which has one column more than features, for b."""
-        found = self._drawn
-        if found is None or found.rows.shape[1] != n_features + 1:
-            found = draw_directions(self.seed, self.n_features, n_features + 1, orthogonal=self.orthogonal)
-            self._drawn = found
-        return found
+        return self._draw_directions(self.n_features, n_features + 1)
 
     def factor_for(self, n_features: int) -> float:
         """Return the number that a projection is multiplied by in the end."""
@@ -78,7 +73,7 @@ class RandomRelu(RandomFeatures):
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         n_features = X.shape[1]
-        factor = self.factor_in(X.dtype, self.factor_for(n_features) / math.sqrt(n_features))
+        factor = self._factor_in(X.dtype, self.factor_for(n_features) / math.sqrt(n_features))
         panels = self.directions(n_features).panels(X.dtype)
         tiles: Features = aligned((N_TILES, n_features + 1, ROWS), X.dtype)
         with np.errstate(over="ignore"):
@@ -98,7 +93,7 @@ class RandomRelu(RandomFeatures):
         return math.hypot(norm if self.beside else 0.0, random)
 
     def _add_random(self, nodes: Nodes, X: str, n_features: int) -> list[str]:
-        self.check_matrix(self.n_features, n_features)
+        self._check_matrix(self.n_features, n_features)
         rows, factor = self.directions(n_features).rows, self.factor_for(n_features)
         matrix = np.ascontiguousarray(rows[:, :-1].T) * (factor / np.sqrt(n_features))
         heights = nodes.add("Add", nodes.add("MatMul", X, matrix), factor * self.bias * rows[:, -1])
