@@ -79,10 +79,9 @@ class Fastfood(FourierFeatures):
 
     def _write_waves(self, X: Features, factor: Any, scale: Any, outputs: Features, first: int) -> None:
         size = block_size(X.shape[1])
-        rows: Features = aligned((3, size * LANES), X.dtype)
-        waves: Features = aligned((2, LANES), X.dtype)
-        drawn, own = self._draw(X.shape[1], X.dtype), np.arange(size)
-        fastfood_pass(read_only(X), factor, drawn, own, self.n_features // 2, scale, outputs, first, rows, waves)
+        scratch = aligned((3, size * LANES), X.dtype), aligned((2, LANES), X.dtype), np.arange(size)
+        drawn = self._draw(X.shape[1], X.dtype)
+        fastfood_pass(read_only(X), factor, drawn, self.n_features // 2, scale, outputs, first, scratch)
 
 
 def block_size(n_features: int) -> int:
@@ -122,15 +121,14 @@ def fastfood_pass(
     X: Features,
     factor: float,
     drawn: Drawn,
-    own: Ints,
     n_pairs: int,
     scale: float,
     outputs: Features,
     first: int,
-    rows: Features,
-    waves: Features,
+    scratch: tuple[Features, Features, Ints],
 ) -> None:
     """Write sines and cosines of the products of rows, times a factor, with the directions of all blocks."""
+    rows, waves, own = scratch  # own: 0, 1, ..., the order of the features themselves
     signs, order, numbers, lengths = drawn
     m, n_features, size, stride = X.shape[0], X.shape[1], signs.shape[1], outputs.shape[1]
     for start in range(0, m, LANES):

@@ -79,13 +79,7 @@ class RandomFourier(FourierFeatures):
         seed: int = 0,
     ) -> None:
         super().__init__(
-            n_features,
-            width=width,
-            relative_width=relative_width,
-            beside=beside,
-            norm=norm,
-            after=after,
-            seed=seed,
+            n_features, width=width, relative_width=relative_width, beside=beside, norm=norm, after=after, seed=seed
         )
         self.orthogonal = check_flag("orthogonal", orthogonal)
 
@@ -94,10 +88,10 @@ class RandomFourier(FourierFeatures):
 
     def _write_waves(self, X: Features, factor: Any, scale: Any, outputs: Features, first: int) -> None:
         panels = self._draw_directions(self.n_features // 2, X.shape[1]).panels(X.dtype)
-        tiles: Features = aligned((N_TILES, X.shape[1], ROWS), X.dtype)
-        products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
-        waves: Features = aligned((2, panel_width(X.dtype)), X.dtype)
-        fourier_pass(read_only(X), factor, panels, self.n_features // 2, scale, outputs, first, tiles, products, waves)
+        shapes = (N_TILES, X.shape[1], ROWS), (ROWS, panel_width(X.dtype)), (2, panel_width(X.dtype))
+        tiles, products, waves = (aligned(shape, X.dtype) for shape in shapes)
+        scratch = tiles, products, waves
+        fourier_pass(read_only(X), factor, panels, self.n_features // 2, scale, outputs, first, scratch)
 
 
 @compiled
@@ -109,11 +103,10 @@ def fourier_pass(
     scale: float,
     outputs: Features,
     first: int,
-    tiles: Features,
-    products: Features,
-    waves: Features,
+    scratch: tuple[Features, Features, Features],
 ) -> None:
     """Write sines and cosines of the products of rows, times a factor, with the directions of all panels."""
+    tiles, products, waves = scratch  # and what of them does not fill a vector
     m, n_features, width, stride = X.shape[0], X.shape[1], panels.shape[2], outputs.shape[1]
     for start in range(0, m, N_TILES * ROWS):
         stop = min(m, start + N_TILES * ROWS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.random.directions import Directions
 from perceptrank.transforms.random.projection import N_TILES, ROWS, fill_tiles, panel_width, project_tile
 from perceptrank.transforms.random.random_features import RandomFeatures
+
+Scratch: TypeAlias = tuple[Features, Features]  # tiles, and their products with a panel
 
 
 class RandomRelu(RandomFeatures):
@@ -83,7 +86,7 @@ class RandomRelu(RandomFeatures):
                 f"{self.name} cannot add a bias of {self.bias:g} to {X.dtype} features: take a smaller one"
             )
         products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
-        relu_pass(read_only(X), factor, panels, self.n_features, outputs, first, tiles, products)
+        relu_pass(read_only(X), factor, panels, self.n_features, outputs, first, (tiles, products))
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
         if norm == math.inf:
@@ -105,19 +108,13 @@ class RandomRelu(RandomFeatures):
 
 @compiled
 def relu_pass(
-    X: Features,
-    factor: float,
-    panels: Features,
-    n_random: int,
-    outputs: Features,
-    first: int,
-    tiles: Features,
-    products: Features,
+    X: Features, factor: float, panels: Features, n_random: int, outputs: Features, first: int, scratch: Scratch
 ) -> None:
     """Write the products of rows, times a factor, with the directions of all panels, cut off below 0.
 
     The last row of a tile is not of X: it is what b is multiplied by.
     """
+    tiles, products = scratch
     m, n_inputs, width = X.shape[0], panels.shape[1], panels.shape[2]
     zero = factor - factor
     for start in range(0, m, N_TILES * ROWS):

@@ -58,26 +58,19 @@ def _polynomial(builder: Any, coefficients: tuple[float, ...], x: Any) -> Any:
 
 @intrinsic
 def store_waves(
-    typing_context: Any,
-    turns: Any,
-    place: Any,
-    n_vectors: Any,
-    scale: Any,
-    outputs: Any,
-    sine_place: Any,
-    cosine_place: Any,
+    typing_context: Any, turns: Any, place: Any, n_vectors: Any, scale: Any, outputs: Any, sines: Any, cosines: Any
 ) -> Any:
     """Store the sines and the cosines of n_vectors times LANES turns, times a scale, in two places of an output."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        given, made = (Lanes(context, builder, signature, arguments, number) for number in (0, 4))
-        _, place, n_vectors, scale, _, sine_place, cosine_place = arguments
+        angles, waves = (Lanes(context, builder, signature, arguments, number) for number in (0, 4))
+        _, place, n_vectors, scale, _, sines, cosines = arguments
         scale = repeat(builder, scale)
         with count_to(builder, n_vectors) as loop:
             at = builder.mul(loop.index, ir.Constant(place.type, LANES))
-            sine, cosine = sine_and_cosine(builder, given.load(builder.add(place, at)))
-            made.store(builder.add(sine_place, at), builder.fmul(sine, scale))
-            made.store(builder.add(cosine_place, at), builder.fmul(cosine, scale))
+            sine, cosine = sine_and_cosine(builder, angles.load(builder.add(place, at)))
+            waves.store(builder.add(sines, at), builder.fmul(sine, scale))
+            waves.store(builder.add(cosines, at), builder.fmul(cosine, scale))
         return context.get_dummy_value()
 
     count = types.intp
