@@ -28,7 +28,6 @@ from perceptrank.stream.columns import (
     optional_columns,
     take_rows,
 )
-from perceptrank.stream.frames import as_listed, feature_columns, make_frame, split_frame
 from perceptrank.stream.grouping import as_sizes, group_rows
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, concatenate_features, dense
 from perceptrank.stream.texts import Texts
@@ -310,6 +309,8 @@ class QueryStream:
         missing : "error", "keep", or "zero"
             See `QueryStream`.
         """
+        from perceptrank.stream.frames import split_frame
+
         X, names, columns = split_frame(frame, qid, relevance, features)
         grades, queries = columns.pop(RELEVANCE), columns.pop(QID)
         return QueryStream.from_arrays(X, grades, qid=queries, feature_names=names, columns=columns, missing=missing)
@@ -325,6 +326,8 @@ class QueryStream:
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
         """
+        from perceptrank.stream.frames import as_listed, feature_columns, make_frame
+
         sizes = np.diff(self.offsets)
         columns: dict[str, Any] = {QID: np.repeat(self.qids, sizes), RELEVANCE: self.relevance}
         names = feature_columns(self.feature_names, self.n_features)
