@@ -248,18 +248,18 @@ class FloatModel(SumTarget):
     def draft(self, names: list[str], fields: list[str]) -> Any:
         """Return the request's body for features that are the numbers in fields, and that of a shift."""
 
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+    def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
         """Return the scores of documents as the engine computes them: each operation in float32, feature by feature."""
         values = columns.astype(np.float32)
         scores = np.zeros(len(values), np.float32)
-        if isinstance(given, Additive):
-            for j, tree in enumerate(float_trees(self.name, given, self.shift.value).trees):
+        if isinstance(model, Additive):
+            for j, tree in enumerate(float_trees(self.name, model, self.shift.value).trees):
                 thresholds = np.array([self.reached(threshold) for threshold in tree.thresholds], np.float32)
                 leaves = np.array(tree.leaves, np.float32)
                 scores = scores + leaves[np.searchsorted(thresholds, values[:, j], side="left")]
             return scores.astype(np.float64)
         values = np.column_stack([values, np.ones(len(values), np.float32)])  # the last is the feature of the shift
-        for j, (_, weight, mean, spread) in enumerate(self.terms(given)):
+        for j, (_, weight, mean, spread) in enumerate(self.terms(model)):
             scores = scores + np.float32(weight) * ((values[:, j] - np.float32(mean)) / np.float32(spread))
         return scores.astype(np.float64)
 

@@ -140,13 +140,13 @@ class JavaScriptFunction(SumTarget):
     def engine(self) -> str:
         return f"Node {run_program([find_program('node', 'the JavaScript function'), '--version']).strip()}"
 
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+    def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
         node = find_program("node", "the JavaScript function")
         with tempfile.TemporaryDirectory() as folder:
             for name, content in (
                 ("model.mjs", text),
                 ("run.mjs", _RUNNER),
-                ("documents.json", json.dumps({"names": given.used, "rows": columns.tolist()})),
+                ("documents.json", json.dumps({"names": model.used, "rows": columns.tolist()})),
             ):
                 Path(folder, name).write_text(content, encoding="utf-8")
             return np.array(json.loads(run_program([node, "run.mjs"], folder=folder)), dtype=np.float64)

@@ -114,10 +114,10 @@ class PythonFunction(SumTarget):
     def engine(self) -> str:
         return f"{platform.python_implementation()} {platform.python_version()}"
 
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+    def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
         made: dict[str, Any] = {}
         exec(compile(text, "<exported>", "exec"), made)
-        return np.array([made["score"](dict(zip(given.used, row, strict=True))) for row in columns.tolist()])
+        return np.array([made["score"](dict(zip(model.used, row, strict=True))) for row in columns.tolist()])
 
 
 def _settings(given: Folded | Additive) -> dict[str, Any]:

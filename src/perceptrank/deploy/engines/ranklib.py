@@ -99,8 +99,8 @@ class RankLibModel(SumTarget):
             raise FileNotFoundError(f"the option jar of ranklib must be RankLib's jar file, got {self.jar!r}")
         return [find_program("java", "RankLib"), "-cp", str(Path(self.jar).resolve()), "ciir.umass.edu.eval.Evaluator"]
 
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
-        numbers = (given.places + 1).tolist()
+    def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
+        numbers = (model.places + 1).tolist()
         lines = [
             "0 qid:1 " + " ".join(f"{number}:{value!r}" for number, value in zip(numbers, row, strict=True))
             for row in columns.tolist()
