@@ -70,6 +70,15 @@ class Additive:
                 scores = scores + np.interp(values, curve.edges, curve.heights)
         return scores
 
+    def rows(self) -> tuple[list[tuple[Any, ...]], str, str]:
+        """Return a row for each curve, names of what stands in it after the feature's name, and what that is."""
+        if self.has_steps:
+            steps = "edges, and what it adds: up to the first, up to the second, ..., above the last"
+            return [(curve.name, curve.edges, curve.heights) for curve in self.curves], "edges, heights", steps
+        lines = "what it is scaled by, edges, and what it adds there: linear in between, constant beyond"
+        rows = [(curve.name, curve.before, curve.edges, curve.heights) for curve in self.curves]
+        return rows, "scaling, edges, heights", lines
+
     def left_out(self) -> list[str]:
         """Return a note on how many features change no score, if there are any."""
         return count_left_out(self.n_features, len(self.curves), "change no score")

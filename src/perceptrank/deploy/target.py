@@ -144,6 +144,11 @@ class SumTarget(Target):
         """Return the scores that the engine gives to documents, by the columns of the features in use."""
 
 
+def note_no_bias(dropped: float) -> list[str]:
+    """Return a note on a constant that is left out of every score, if there is one."""
+    return [f"there is no bias: {dropped:g} is left out of every score, which changes no order"] if dropped else []
+
+
 def choice(target: str, option: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise if an option is none of its choices."""
     if value not in choices:

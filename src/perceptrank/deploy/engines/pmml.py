@@ -25,8 +25,6 @@ class PmmlModel(FillingTarget):
 
     Parameters
     ----------
-    harness : str, optional
-        For parity: the folder of a harness that runs the engine. Without, scores are emulated.
     model_name : str
         Name of the model.
     score : str

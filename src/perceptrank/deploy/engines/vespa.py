@@ -45,8 +45,6 @@ class VespaProfile(FillingTarget):
 
     Parameters
     ----------
-    harness : str, optional
-        For parity: the folder of a harness that runs the engine. Without, scores are emulated.
     profile_name : str
         Its name.
     inherits : str
