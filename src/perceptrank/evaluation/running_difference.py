@@ -88,7 +88,7 @@ class RunningDifference:
         return _log_capital(self.for_second, 0.0)
 
     def interval(self, error: float) -> tuple[float, float]:
-        """Return bounds of the mean of the expected differences so far; `error` bounds the chance that they ever fail."""
+        """Return bounds of the mean of the expected differences so far; `error` bounds the chance of ever failing."""
         if not 0.0 < error < 1.0:
             raise ParameterError("error", "must be between 0 and 1", error)
         if not self.n_rounds:

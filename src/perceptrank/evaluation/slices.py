@@ -46,11 +46,12 @@ class LabelCollector:
         """Take the next queries."""
         if isinstance(self._by, Mapping):
             self.take(block.qids)
-        elif self._by == LENGTH:
-            self._parts.append(np.diff(block.offsets))
         elif isinstance(self._by, str):
-            values = _feature(block, self._by.removeprefix(FEATURE))
-            self._parts.append(np.add.reduceat(values, block.offsets[:-1]) / np.diff(block.offsets))
+            labels = np.diff(block.offsets)
+            if self._by != LENGTH:
+                values = _feature(block, self._by.removeprefix(FEATURE))
+                labels = np.add.reduceat(values, block.offsets[:-1]) / labels
+            self._parts.append(labels)
 
     def take(self, qids: npt.NDArray[Any]) -> None:
         """Look up the next queries by their ids."""
