@@ -12,7 +12,7 @@ from support.learners import at_weights
 from support.strategies import examples
 
 import perceptrank as pr
-from perceptrank.learners.structured_ndcg import find_worst_ranking
+from perceptrank.learners.published.structured_ndcg import find_worst_ranking
 
 SETTINGS = {
     "slam ndcg@3": (

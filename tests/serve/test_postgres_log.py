@@ -66,12 +66,19 @@ def test_both_logs_do_the_same(tmp_path, database):
         lambda log: log.append([Addition(b"x", "y", b""), Addition(b"more")]),
         lambda log: log.find_events(["e1\0'é", "e2", "y", "e7\0'é"]),
         lambda log: log.find_events([]),
-        lambda log: (log.end(), log.link_of(4), log.link_of(99), log.n_events(), log.n_cut(), log.first_bad()),
+        lambda log: (
+            log.end(),
+            log.link_of(4),
+            log.link_of(99),
+            log.count("events"),
+            log.count("cut"),
+            log.first_bad(),
+        ),
         lambda log: list(log.rows()),
         lambda log: list(log.rows(5)),
         lambda log: (log.check_writable(), log.ping(), log.reopen(), log.end()),
         lambda log: log.cut_from(7),
-        lambda log: (log.end(), log.n_events(), log.n_cut(), log.first_bad(), log.first_bad(3)),
+        lambda log: (log.end(), log.count("events"), log.count("cut"), log.first_bad(), log.first_bad(3)),
         lambda log: (log.append([Addition(b"on", "e7\0'é", b"")]), log.secret == log.secret_before, log.size > 0),
     ]
     for number, call in enumerate(calls):

@@ -1,13 +1,149 @@
-"""The application: global options, and the commands, each of which has a file of its own."""
+"""The application: global options, and the commands, which are imported when they are called."""
 
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from perceptrank import __version__
-from perceptrank.cli.command import Group
+from perceptrank.cli.options.files import check_files
+from perceptrank.cli.options.shared import ungrouped
 from perceptrank.cli.terminal.errors import reported
+from perceptrank.cli.terminal.streams import complain, discard, finish, prepare
+
+# In the order of the help; perceptrank.cli.NAME has a function of that name.
+_NAMES = (
+    "reproduce",
+    "convert",
+    "datasets",
+    "learn",
+    "evaluate",
+    "rank",
+    "show",
+    "export",
+    "parity",
+    "serve",
+    "compare",
+    "simulate",
+    "algorithms",
+    "bound",
+    "adversary",
+    "warm-up",
+    "cite",
+)
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return _load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+@cache
+def _load(name: str) -> Any:
+    function = name.replace("-", "_")
+    command = getattr(import_module(f"perceptrank.cli.{function}"), function)
+    # Options of the service can be set in the environment, too.
+    settings = {"auto_envvar_prefix": "PERCEPTRANK_SERVE"} if name == "serve" else None
+    single = typer.Typer(add_completion=False)
+    single.command(name, cls=Command, context_settings=settings)(ungrouped(command))
+    return typer.main.get_command(single)
+
+
+class Group(TyperGroup):
+    """The application."""
+
+    commands: Any
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.commands)
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the application with standard streams that can be used, and exit."""
+        prepare()
+        try:
+            return super().main(*args, **settings)
+        except OSError as error:  # of printing help; commands report their errors themselves
+            if "--debug" in sys.argv:
+                raise
+            discard()
+            complain(f"error: cannot write to standard output: {error.strerror}")
+            raise SystemExit(1) from None
+        finally:
+            finish()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments before the command."""
+        _validate_only_what_needs_it(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+
+class Command(TyperCommand):
+    """A command whose errors name its own options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command's arguments."""
+        _validate_only_what_needs_it(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        options = {one.name: one for one in self.params if one.param_type_name == "option" and one.name}
+        given = ctx.find_root().params
+        with reported(options, debug=bool(given.get("debug"))):
+            if "config" in ctx.params:
+                from perceptrank.cli.configuration import configure
+
+                configure(ctx)
+            check_files(getattr(self.callback, "roles", {}), ctx.params, given.get("plugin") or ())
+            return super().invoke(ctx)
+
+
+def _validate_only_what_needs_it(parameters: list[Any]) -> None:
+    """Take text, defaults and options that are not given as they are.
+
+    Newer versions of typer hand every value to Pydantic, and importing that takes a quarter as long as importing Numba.
+    """
+    for one in parameters:
+        descriptor = getattr(one, "type_descriptor", None)
+        if descriptor is not None:
+            one.process_value = _quick(one, descriptor.annotation)
+
+
+def _quick(parameter: Any, kind: Any) -> Callable[[Any, Any], Any]:
+    validated = parameter.process_value
+    is_several = parameter.multiple if parameter.param_type_name == "option" else parameter.nargs == -1
+
+    def process(ctx: Any, value: Any) -> Any:
+        if value is None and not parameter.required:
+            found: Any = () if is_several else None
+        elif (isinstance(kind, type) and isinstance(value, kind)) or (value and kind == list[str]):
+            found = value
+        else:
+            return validated(ctx, value)
+        return found if parameter.callback is None else parameter.callback(ctx, parameter, found)
+
+    return process
+
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Online learning to rank from a stream of judged queries.")
 

@@ -133,8 +133,8 @@ def compare_over_orders(
 
 def _whole(reading: Reading, bar: ProgressBar) -> "QueryStream":
     """Return all queries: a store as it is on disk, other files in memory."""
+    from perceptrank.io.paths import is_store
     from perceptrank.io.store import Store
-    from perceptrank.io.store_manifest import is_store
 
     if len(reading.files) == 1 and reading.sparse is None and is_store(Path(reading.files[0])):
         opened = reading.opened(bar)

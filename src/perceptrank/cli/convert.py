@@ -129,7 +129,7 @@ def convert(
 
 def _is_compaction(sources: list[str], writing: Writing) -> bool:
     """Tell if one store is to be converted to itself; raise if it is to be added to itself, or together with others."""
-    from perceptrank.io.store_manifest import is_store
+    from perceptrank.io.paths import is_store
 
     destination = Path(writing.destination)
     if not (is_store(destination) and any(Path(one).exists() and destination.samefile(one) for one in sources)):

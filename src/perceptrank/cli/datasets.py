@@ -13,7 +13,7 @@ from perceptrank.cli.terminal.tables import as_text, console, print_json
 from perceptrank.io.names import printable
 
 if TYPE_CHECKING:
-    from perceptrank.datasets.data_set import DataSet
+    from perceptrank.datasets.catalogue import DataSet
 
 
 def datasets(

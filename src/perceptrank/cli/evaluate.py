@@ -162,21 +162,17 @@ def show_decision(result: "Evaluation", *, by: str | None, n_worst: int) -> None
     means = [
         {"model": name} | {str(one): plain(result.mean(name, one)) for one in result.measures} for name in result.traces
     ]
-    _print(means, f"{len(result.traces)} models on {len(result):,} held-out queries")
+    print_rows(means, f"{len(result.traces)} models on {len(result):,} held-out queries")
     rows = [
         {"model": one.model, "measure": one.measure, **_columns(one, percent), **_counts(one)}
         for one in result.differences
     ]
-    _print(rows, f"Differences to {result.incumbent}; their intervals hold all at once")
+    print_rows(rows, f"Differences to {result.incumbent}; their intervals hold all at once")
     if result.slices:
         _show_slices(result, by or "", percent)
     for name in result.challengers if n_worst else ():
         _show_worst(result, name, n_worst)
     say(result.verdict)
-
-
-def _print(rows: list[dict[str, Any]], title: str) -> None:
-    print_rows(rows, title)
 
 
 def _columns(one: "Difference", percent: str) -> dict[str, Any]:
@@ -195,7 +191,7 @@ def _show_slices(result: "Evaluation", by: str, percent: str) -> None:
         for one in result.slices[:_MOST_SLICES]
         for each in one.differences
     ]
-    _print(rows, f"{result.measures[0]} by {by}; the intervals of all slices hold at once")
+    print_rows(rows, f"{result.measures[0]} by {by}; the intervals of all slices hold at once")
     if (left := len(result.slices) - _MOST_SLICES) > 0:
         say(f"{left:,} smaller slices are not shown; --json and --page have more")
 
@@ -217,4 +213,4 @@ def _show_worst(result: "Evaluation", name: str, n: int) -> None:
             }
             for each in one.documents
         ]
-        _print(rows, f"{name}, query {one.qid}: {measure} {one.old:.4f} to {one.new:.4f} ({one.difference:+.4f})")
+        print_rows(rows, f"{name}, query {one.qid}: {measure} {one.old:.4f} to {one.new:.4f} ({one.difference:+.4f})")

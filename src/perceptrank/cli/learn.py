@@ -175,25 +175,19 @@ def learn(
     if n_queries and not as_json:
         saved = f"; saved to {keeping.save}" if keeping.save is not None else "; not saved (--save FILE)"
         say(f"{n_queries:,} queries, {n_documents:,} documents in {seconds:.1f} s{saved}")
-    if traces:
-        _say_changes(changes, whole, alerts=keeping.alerts and not as_json)
-
-
-def _say_changes(changes: "list[Change]", trace: "Trace", *, alerts: bool) -> None:
-    """Print the alarms of a trace, in its first measure."""
-    if not alerts:
-        return
-    for one in changes:
-        say(f"{trace.measures[0]}: {one}")
-    if not changes:
-        say(f"{trace.measures[0]}: no alarm, rankings have not become worse")
+    if traces and keeping.alerts and not as_json:
+        alarms = [str(change) for change in changes] or ["no alarm, rankings have not become worse"]
+        for alarm in alarms:
+            say(f"{whole.measures[0]}: {alarm}")
 
 
 def _weights_of(path: Path | None) -> dict[str, float] | None:
     """Return the weights that a file holds, None if it is a model of ours or there is no file."""
+    if path is None:
+        return None
     from perceptrank.io.weights_file import is_model, read_weights
 
-    return None if path is None or is_model(path) else read_weights(path)
+    return None if is_model(path) else read_weights(path)
 
 
 def _say_what_starts_at_zero(names: tuple[str, ...], weights: dict[str, float], path: Path | None) -> None:

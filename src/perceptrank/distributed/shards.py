@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from perceptrank.distributed.splitting import as_asked, pieces_of, split_file, split_stream
-from perceptrank.io.paths import find_files
+from perceptrank.io.paths import find_files, is_store
 from perceptrank.io.sources import open_sources
-from perceptrank.io.store_manifest import is_store
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_positive_whole

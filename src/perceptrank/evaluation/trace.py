@@ -17,10 +17,8 @@ import numpy as np
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.model_file import WRITTEN_BY, too_new
-from perceptrank.io.npy_file import read_vector
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
-from perceptrank.stream.frames import make_frame
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole
 
 if TYPE_CHECKING:
@@ -242,6 +240,8 @@ class Trace:
         columns: dict[str, Any] = {"round": np.arange(1, len(self) + 1)}
         columns |= {str(measure): self.values(measure) for measure in self._values}
         columns |= {"mass": self.masses} | ({} if self.weights is None else {"weight": self.weights})
+        from perceptrank.stream.frames import make_frame
+
         return make_frame(columns, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -370,6 +370,8 @@ def running_means(values: Floats, weights: Floats | None = None) -> Floats:
 
 def _read_arrays(path: str | os.PathLike[str], file: IO[bytes], max_bytes: int) -> dict[str, Floats]:
     """Read the float64 vectors of an .npz file, whose entries tell their sizes before they are decompressed."""
+    from perceptrank.io.npy_file import read_vector
+
     with zipfile.ZipFile(file) as archive:
         match = _COMMENT.fullmatch(archive.comment)
         if match and int(match[1]) > _VERSION:

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from perceptrank.io.store_manifest import is_store
-
 PathLike: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = PathLike | IO[bytes]
+MANIFEST = "manifest.json"  # of a store
 
 
 def find_files(paths: Source | Iterable[Source]) -> list[Source]:
@@ -75,3 +74,8 @@ def size_in_bytes(source: Source) -> int | None:
     except (OSError, AttributeError, io.UnsupportedOperation):
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def is_store(path: Path) -> bool:
+    """Return True for a folder with a manifest."""
+    return (path / MANIFEST).is_file()

@@ -6,29 +6,51 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perceptrank.io.compression import SUFFIXES
-from perceptrank.io.letor.reader import read_letor
-from perceptrank.io.letor.scan import scan_letor
-from perceptrank.io.paths import Source, find_files, is_rereadable
-from perceptrank.io.store_manifest import is_store
-from perceptrank.io.tables.chunks import format_of_name
+from perceptrank.io.letor.reader import read_letor, scan_letor
+from perceptrank.io.paths import Source, find_files, is_rereadable, is_store
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
 
 if TYPE_CHECKING:
+    from perceptrank.io.tables.columns import Format as TableFormat
     from perceptrank.io.tables.reading import Report
 
 Format = Literal["store", "parquet", "table", "letor"]
 _PARQUET_MAGIC = b"PAR1"
 _TEXT_SUFFIXES = {".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"}
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
+_TABLE_SUFFIXES: "dict[str, TableFormat]" = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".qrels": "qrels",
+    ".qrel": "qrels",
+    ".run": "run",
+}
+
+
+def _suffix_of(name: str) -> str:
+    """Return the suffix of a file name, in lower case, without that of a compression."""
+    path = Path(name.lower())
+    return path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
 
 
 def has_data_suffix(name: str) -> bool:
     """Return True if a file name has a suffix that is usual for judged queries, compressed or not."""
-    path = Path(name.lower())
-    if path.suffix in SUFFIXES:
-        path = path.with_suffix("")
-    return path.suffix in _TEXT_SUFFIXES or path.suffix in _PARQUET_SUFFIXES
+    return _suffix_of(name) in _TEXT_SUFFIXES | _PARQUET_SUFFIXES
+
+
+def table_format_of_name(name: str) -> "TableFormat | None":
+    """Return the format of a table by its file name, compressed or not; None if it is not that of a table.
+
+    Examples
+    --------
+    >>> table_format_of_name("Judgements.CSV.gz"), table_format_of_name("train.txt")
+    ('csv', None)
+    """
+    return _TABLE_SUFFIXES.get(_suffix_of(name))
 
 
 def format_of(source: Source) -> Format:
@@ -44,13 +66,13 @@ def format_of(source: Source) -> Format:
     with open(first, "rb") as file:  # type: ignore[arg-type]
         if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
             return "parquet"
-    return "letor" if format_of_name(os.fspath(first)) is None else "table"  # type: ignore[arg-type]
+    return "letor" if table_format_of_name(os.fspath(first)) is None else "table"  # type: ignore[arg-type]
 
 
 def format_for(path: str) -> Format:
     """Choose the format of a file or folder to write by its name."""
     suffix = Path(path).suffix
-    if format_of_name(path) is not None:
+    if table_format_of_name(path) is not None:
         raise ValueError(
             f"tables like {path} are read, not written: end the name with .txt, .parquet or .store, or use --to"
         )

@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from perceptrank.io.paths import PathLike
-from perceptrank.io.store_manifest import MANIFEST, OWN_FILE, locked, read_manifest, remove_unlisted, verify_segments
+from perceptrank.io.paths import MANIFEST, PathLike
+from perceptrank.io.store_manifest import OWN_FILE, locked, read_manifest, remove_unlisted, verify_segments
 from perceptrank.io.store_segments import OpenSegments, add_segment, map_segment
 from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Blocks
@@ -261,7 +261,7 @@ class Store(QueryStream):
                 return next(self._parts(start, stop))
             whole = _without_features(self._parts(start, stop))
             X = self._copy_features(start, stop)
-            return whole._with_matrix(X, self.feature_names)
+            return whole.with_features(X, feature_names=self.feature_names)
         return super().__getitem__(index)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ import numpy as np
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import WRITTEN_BY, newer_writer, too_new, whole_number
 from perceptrank.io.npy_file import HEADER_BYTES, checksum
+from perceptrank.io.paths import MANIFEST
 from perceptrank.stream.columns import QID, RELEVANCE, declared, find_column
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import MOST_FEATURES
@@ -77,7 +78,6 @@ def is_held(path: Path) -> bool:
 
 FORMAT = "perceptrank store"
 VERSION = 3
-MANIFEST = "manifest.json"
 OWN_FILE = re.compile(r"(?:(\d{8})\.[a-z_A-Z0-9.]+\.npy|\.perceptrank-.*)")  # the latter: a manifest not yet complete
 
 FEATURES = ("X",)
@@ -87,11 +87,6 @@ _HELD = ".X.npy", ".values.npy"
 _SEGMENT_NAME = re.compile(r"[0-9]{8}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ID_TYPE = re.compile(r"[<>](i8|f8|U[1-9][0-9]{0,8}|M8\[([1-9][0-9]{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])")
-
-
-def is_store(path: Path) -> bool:
-    """Return True for a folder with a manifest."""
-    return (path / MANIFEST).is_file()
 
 
 def segment_file(folder: Path, segment: str, kind: str) -> Path:

@@ -17,8 +17,8 @@ from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.model_file import WRITTEN_BY
 from perceptrank.io.npy_file import NpyFile, describe_os_error, map_array
+from perceptrank.io.paths import MANIFEST
 from perceptrank.io.store_manifest import (
-    MANIFEST,
     OWN_FILE,
     SPARSE_FEATURES,
     array_of,

@@ -25,7 +25,7 @@ from perceptrank.stream.columns import add_columns, added_columns, withdraw
 from perceptrank.stream.registry import Registry, construct
 from perceptrank.transforms import registry as transforms
 
-REGISTRY = Registry(Learner, "learner", "algorithm", "perceptrank.learners")  # type: ignore[type-abstract]
+REGISTRY = Registry(Learner, "learner", "algorithm", "perceptrank.learners", "perceptrank.learners.published")  # type: ignore[type-abstract]
 Kind = TypeVar("Kind", bound=type[Learner])
 
 

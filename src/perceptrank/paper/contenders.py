@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.listnet import OnlineListNet
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.minimax import MinimaxPerceptron
 from perceptrank.learners.perceptron import Perceptron
+from perceptrank.learners.published.listnet import OnlineListNet
 from perceptrank.learners.slam import SlamPerceptron
 
 # Powers of two, so that rankings that do not depend on the rate agree bit for bit.

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from perceptrank.datasets.catalogue import datasets
-from perceptrank.io.letor.scan import scan_letor
+from perceptrank.io.letor.reader import scan_letor
 from perceptrank.io.names import printable
+from perceptrank.io.paths import is_store
 from perceptrank.io.sources import format_of, has_data_suffix, open_sources
-from perceptrank.io.store_manifest import is_store
 from perceptrank.paper.trials import Source
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import dense

@@ -26,7 +26,15 @@ class Client:
     `kind`, `message` and `advice`.
 
     A request whose connection broke is sent again: answers have an `event_id`, so that none is learned twice. Threads
-    may share a client.
+    may share a client. Methods take:
+
+    - `documents`: a mapping from ids to features, or a list of {"id": …, "features": …}; features are a mapping from
+      names to numbers, or a list of numbers;
+    - `grades`: a mapping from ids of documents to grades;
+    - `weight`: the weight of the query;
+    - `omit_ungraded`: leave out documents without a grade; by default, their grade is 0;
+    - `name`: the name of a challenger;
+    - `version`: any version from 1 on.
 
     Parameters
     ----------
@@ -76,8 +84,6 @@ class Client:
 
         Parameters
         ----------
-        documents : mapping from ids to features, or list of {"id": …, "features": …}
-            Features are a mapping from names to numbers, or a list of numbers.
         contributions : bool
             Return also what each feature adds to each score.
 
@@ -105,13 +111,8 @@ class Client:
         ----------
         ranking_id : str
             Id that `rank` has returned.
-        grades : mapping from ids of documents to grades
         event_id : str, optional
             Id of the answer; by default that of the ranking, which can then be answered once.
-        weight : float
-            Weight of the query.
-        omit_ungraded : bool
-            Leave out documents without a grade; by default, their grade is 0.
 
         Returns
         -------
@@ -130,32 +131,15 @@ class Client:
         weight: float = 1.0,
         omit_ungraded: bool = False,
     ) -> dict[str, Any]:
-        """Send a query and its answer at once. When it returns, the answer is on disk.
+        """Send a query and its answer at once, and return what `feedback` does.
 
         Parameters
         ----------
-        documents : mapping from ids to features, or list of {"id": …, "features": …}
-        grades : mapping from ids of documents to grades
         event_id : str
             Id of the answer: an answer sent twice counts once.
-        weight : float
-            Weight of the query.
-        omit_ungraded : bool
-            Leave out documents without a grade; by default, their grade is 0.
-
-        Returns
-        -------
-        dict
-            `event_id`, `sequence` (its entry in the log) and `duplicate` (True if it was there before).
         """
-        body = {
-            "documents": _documents(documents),
-            "grades": dict(grades),
-            "event_id": event_id,
-            "weight": weight,
-            "omit_ungraded": omit_ungraded,
-        }
-        return self._request("POST", "/learn", body)
+        body = {"grades": dict(grades), "event_id": event_id, "weight": weight, "omit_ungraded": omit_ungraded}
+        return self._request("POST", "/learn", {"documents": _documents(documents), **body})
 
     def learn_many(self, queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Send queries and their answers in bulk.
@@ -170,9 +154,8 @@ class Client:
         list of dict
             For each, what `learn` would return, or {"error": …}.
         """
-        lines = [
-            json.dumps({**query, "documents": _documents(query["documents"])}, allow_nan=False) for query in queries
-        ]
+        plain = ({**query, "documents": _documents(query["documents"])} for query in queries)
+        lines = [json.dumps(query, allow_nan=False) for query in plain]
         content = self._send("POST", "/learn", "\n".join(lines).encode(), "application/x-ndjson")
         results: list[dict[str, Any]] = json.loads(content)["results"]
         return results
@@ -189,13 +172,7 @@ class Client:
         return self._request("GET", "/model/versions")
 
     def roll_back(self, version: int) -> int:
-        """Go back to a version; return the number of the new version.
-
-        Parameters
-        ----------
-        version : int
-            Any version from 1 on.
-        """
+        """Go back to a version; return the number of the new version."""
         return self._change("/model/rollback", {"version": version})
 
     def promote(self, model: Any) -> int:
@@ -218,7 +195,6 @@ class Client:
 
         Parameters
         ----------
-        name : str
         model : str, int, or learner
             What it starts from: the name of an algorithm, a version of this ranker, or a model.
         measure : str
@@ -230,21 +206,11 @@ class Client:
         return self._change("/challengers/add", body)
 
     def remove_challenger(self, name: str) -> int:
-        """Remove a challenger; return the number of the new version.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Remove a challenger; return the number of the new version."""
         return self._change("/challengers/remove", {"name": name})
 
     def promote_challenger(self, name: str) -> int:
-        """Rank with a challenger from now on; return the number of the new version.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Rank with a challenger from now on; return the number of the new version."""
         return self._change("/model/promote", {"challenger": name})
 
     def export(self, target: str) -> bytes:

@@ -27,8 +27,9 @@ class ServiceError(Exception):
         super().__init__(f"{message}; {advice}" if advice else message)
         self.message, self.advice = message, advice
 
-    def __init_subclass__(cls) -> None:
-        KINDS[cls.kind] = cls
+    def __init_subclass__(cls, *, kind: str, status: int = 500) -> None:
+        cls.kind, cls.status = kind, status
+        KINDS[kind] = cls
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as the body of a response."""
@@ -38,95 +39,54 @@ class ServiceError(Exception):
         return type(self), (self.message, self.advice)
 
 
-class InvalidRequestError(ServiceError, ValueError):
+class InvalidRequestError(ServiceError, ValueError, kind="invalid_request", status=422):
     """A request that breaks a rule for its values."""
 
-    kind = "invalid_request"
-    status = 422
 
-
-class UnknownError(ServiceError, LookupError):
+class UnknownError(ServiceError, LookupError, kind="unknown", status=404):
     """A request for something that is not there: a path, a ranker, a version."""
 
-    kind = "unknown"
-    status = 404
 
-
-class UnknownRankingError(ServiceError, LookupError):
+class UnknownRankingError(ServiceError, LookupError, kind="unknown_ranking", status=404):
     """An answer to a ranking that this service never made."""
 
-    kind = "unknown_ranking"
-    status = 404
 
-
-class ExpiredRankingError(ServiceError, LookupError):
+class ExpiredRankingError(ServiceError, LookupError, kind="expired_ranking", status=410):
     """An answer to a ranking that is no longer remembered."""
 
-    kind = "expired_ranking"
-    status = 410
 
-
-class EventConflictError(ServiceError, ValueError):
+class EventConflictError(ServiceError, ValueError, kind="event_conflict", status=409):
     """An event id that was used for another answer."""
 
-    kind = "event_conflict"
-    status = 409
 
-
-class FeatureMismatchError(ServiceError, ValueError):
+class FeatureMismatchError(ServiceError, ValueError, kind="feature_mismatch", status=422):
     """Documents whose features are not those that the ranker has."""
 
-    kind = "feature_mismatch"
-    status = 422
 
-
-class UnauthorizedError(ServiceError, PermissionError):
+class UnauthorizedError(ServiceError, PermissionError, kind="unauthorized", status=401):
     """A request without a token that is known."""
 
-    kind = "unauthorized"
-    status = 401
 
-
-class ForbiddenError(ServiceError, PermissionError):
+class ForbiddenError(ServiceError, PermissionError, kind="forbidden", status=403):
     """A token without the scope that a request needs."""
 
-    kind = "forbidden"
-    status = 403
 
-
-class NotAllowedError(ServiceError, PermissionError):
+class NotAllowedError(ServiceError, PermissionError, kind="not_allowed", status=405):
     """A method that a path does not have."""
 
-    kind = "not_allowed"
-    status = 405
 
-
-class TooLargeError(ServiceError, ValueError):
+class TooLargeError(ServiceError, ValueError, kind="too_large", status=413):
     """A request beyond a limit of size or number."""
 
-    kind = "too_large"
-    status = 413
 
-
-class TooSlowError(ServiceError, TimeoutError):
+class TooSlowError(ServiceError, TimeoutError, kind="too_slow", status=408):
     """A request that did not arrive, or could not be carried out, in time."""
 
-    kind = "too_slow"
-    status = 408
 
+class RateLimitedError(ServiceError, OSError, kind="rate_limited", status=429):
+    """More requests than the token may send."""
 
-class RateLimitedError(ServiceError, OSError):
-    """More requests than the token may send.
-
-    Attributes
-    ----------
-    retry_after : float
-        Seconds to wait.
-    """
-
-    kind = "rate_limited"
-    status = 429
-    retry_after: float = 1.0
+    retry_after: float = 1.0  # seconds to wait
 
     @classmethod
     def after(cls, seconds: float, rate: float) -> Self:
@@ -136,21 +96,13 @@ class RateLimitedError(ServiceError, OSError):
         return error
 
 
-class OverloadedError(ServiceError, OSError):
+class OverloadedError(ServiceError, OSError, kind="overloaded", status=503):
     """More answers wait to be logged than the service takes."""
 
-    kind = "overloaded"
-    status = 503
 
-
-class LearningOffError(ServiceError, OSError):
+class LearningOffError(ServiceError, OSError, kind="learning_off", status=507):
     """The log cannot be written, so that no answer is taken; ranking goes on."""
 
-    kind = "learning_off"
-    status = 507
 
-
-class DamagedLogError(ServiceError, ValueError):
+class DamagedLogError(ServiceError, ValueError, kind="damaged_log"):
     """A log that cannot be trusted."""
-
-    kind = "damaged_log"

@@ -50,6 +50,18 @@ class ServedRanker:
 
     `rank` never waits for learning. `feedback` and `learn` return futures, which are done once the answer is on disk;
     it is learned right after. Answers are learned in the order of the log, so that a replay gives bit-identical models.
+    Changes of the model, and of its challengers, return futures of the number of the new version. Futures raise a
+    `ServiceError` if what was asked for fails. Methods take:
+
+    - `documents`: a sequence of `Document`;
+    - `ranking_id`: the id that `rank` has returned;
+    - `grades`: a mapping from ids of documents to grades;
+    - `event_id`: the id of the answer: an answer sent twice counts once; by default, the id of the ranking;
+    - `weight`: the weight of the query;
+    - `omit`: leave out documents without a grade; by default, their grade is 0;
+    - `together`, `answers`: a list to add the answer to, for `submit`, so that several are logged together;
+    - `name`: the name of a challenger;
+    - `version`: any version from 1 on.
 
     Parameters
     ----------
@@ -149,12 +161,7 @@ class ServedRanker:
         return self.thread.problem
 
     def rank(self, documents: Sequence[Document]) -> Ranked:
-        """Rank documents, and remember them for the answer.
-
-        Parameters
-        ----------
-        documents : sequence of Document
-        """
+        """Rank documents, and remember them for the answer."""
         current = self.current
         arranged = arrange(documents, current)
         scores = _scores(current, arranged)
@@ -181,29 +188,9 @@ class ServedRanker:
         omit: bool = False,
         together: list[Answer] | None = None,
     ) -> Future[Acknowledgement]:
-        """Take the answer to a ranking.
-
-        Parameters
-        ----------
-        ranking_id : str
-            Id that `rank` has returned.
-        grades : mapping from ids of documents to grades
-        event_id : str, optional
-            Id of the answer: an answer sent twice counts once. By default, the id of the ranking.
-        weight : float
-            Weight of the query.
-        omit : bool
-            Leave out documents without a grade; by default, their grade is 0.
-        together : list of Answer, optional
-            Add the answer to this list, for `submit`, to log several together.
-
-        Returns
-        -------
-        Future of Acknowledgement
-            Done once the answer is on disk; it raises a `ServiceError` if that fails.
-        """
-        answer = self._answer(self._rankings.find(ranking_id), grades, event_id or ranking_id, ranking_id, weight, omit)
-        return self._submitted(answer, together)
+        """Take the answer to a ranking."""
+        arranged = self._rankings.find(ranking_id)
+        return self._submit(arranged, grades, event_id or ranking_id, ranking_id, weight, omit, together)
 
     def learn(
         self,
@@ -215,47 +202,14 @@ class ServedRanker:
         omit: bool = False,
         together: list[Answer] | None = None,
     ) -> Future[Acknowledgement]:
-        """Take a query with its answer.
-
-        Parameters
-        ----------
-        documents : sequence of Document
-        grades : mapping from ids of documents to grades
-        event_id : str
-            Id of the answer: an answer sent twice counts once.
-        weight : float
-            Weight of the query.
-        omit : bool
-            Leave out documents without a grade; by default, their grade is 0.
-        together : list of Answer, optional
-            Add the answer to this list, for `submit`, to log several together.
-
-        Returns
-        -------
-        Future of Acknowledgement
-            Done once the answer is on disk; it raises a `ServiceError` if that fails.
-        """
-        arranged = arrange(documents, self.current)
-        return self._submitted(self._answer(arranged, grades, event_id, None, weight, omit), together)
+        """Take a query with its answer."""
+        return self._submit(arrange(documents, self.current), grades, event_id, None, weight, omit, together)
 
     def submit(self, answers: list[Answer]) -> None:
-        """Log several answers together.
-
-        Parameters
-        ----------
-        answers : list of Answer
-            As `feedback` and `learn` have added them to `together`.
-        """
+        """Log answers together that `feedback` and `learn` have collected."""
         self.thread.submit(answers)
 
-    def _submitted(self, answer: Answer, together: list[Answer] | None) -> Future[Acknowledgement]:
-        if together is None:
-            self.thread.put(answer)
-        else:
-            together.append(answer)
-        return answer.future
-
-    def _answer(
+    def _submit(
         self,
         arranged: Arranged,
         grades: Mapping[str, float],
@@ -263,7 +217,8 @@ class ServedRanker:
         ranking_id: str | None,
         weight: float,
         omit: bool,
-    ) -> Answer:
+        together: list[Answer] | None,
+    ) -> Future[Acknowledgement]:
         if not self.current.learner.accepts_weights and weight != 1.0:
             raise InvalidRequestError(
                 f"{self.current.learner.name} takes no query weights, got {weight}", "leave weight out"
@@ -276,7 +231,12 @@ class ServedRanker:
             raise OverloadedError(
                 f"{self.settings.waiting_answers} answers wait to be logged", "send it again a little later"
             )
-        return Answer(entry, arranged.names)
+        answer = Answer(entry, arranged.names)
+        if together is None:
+            self.thread.put(answer)
+        else:
+            together.append(answer)
+        return answer.future
 
     # Versions
 
@@ -285,18 +245,7 @@ class ServedRanker:
         return self.snapshots.versions()
 
     def roll_back(self, version: int) -> Future[int]:
-        """Continue with the model of any earlier version.
-
-        Parameters
-        ----------
-        version : int
-            From 1 on.
-
-        Returns
-        -------
-        Future of int
-            Number of the new version; it raises a `ServiceError` if there is no such version.
-        """
+        """Continue with the model of any earlier version."""
 
         def make(_: Current) -> Entry:
             restored = self.thread.version(version)
@@ -305,7 +254,7 @@ class ServedRanker:
         return self._request(make)
 
     def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> Future[int]:
-        """Rank with another model from now on; challengers are compared with it from then on.
+        """Rank with another model from now on, and compare challengers with it.
 
         Parameters
         ----------
@@ -314,11 +263,6 @@ class ServedRanker:
             Kept in the log.
         fixed : bool
             The model does not learn; it may then know fewer features than there are.
-
-        Returns
-        -------
-        Future of int
-            Number of the new version.
         """
         return self._request(lambda _: model_entry(model, reason, fixed=fixed or not model.learns))
 
@@ -332,19 +276,14 @@ class ServedRanker:
     def add_challenger(self, name: str, model: Learner | int, measure: str = "ndcg@10") -> Future[int]:
         """Let a model learn silently from the same answers, and compare it with the model that ranks.
 
+        It fails if the name is taken, there are too many challengers, or the model has other features.
+
         Parameters
         ----------
-        name : str
         model : Learner or int
             What it starts from: a model, or any version of this ranker.
         measure : str
             Measure used to compare it with the model that ranks.
-
-        Returns
-        -------
-        Future of int
-            Number of the new version; it raises a `ServiceError` if the name is taken, there are too many, or the model
-            has other features.
         """
         make = check_addition(name, measure)
         return self._request(
@@ -352,31 +291,11 @@ class ServedRanker:
         )
 
     def remove_challenger(self, name: str) -> Future[int]:
-        """Remove a challenger.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        Future of int
-            Number of the new version; it raises a `ServiceError` if there is no such challenger.
-        """
+        """Remove a challenger."""
         return self._request(lambda current: make_removal(current, name))
 
     def promote_challenger(self, name: str) -> Future[int]:
-        """Rank with a challenger from now on.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        Future of int
-            Number of the new version; it raises a `ServiceError` if there is no such challenger.
-        """
+        """Rank with a challenger from now on."""
         return self._request(lambda current: make_promotion(current, name))
 
     def standings(self) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from perceptrank.io.model_file import model_text
 from perceptrank.serve.errors import DamagedLogError
-from perceptrank.serve.log.log import Log, Row, damage
+from perceptrank.serve.log.log import damage
 from perceptrank.serve.log.opening import open_log, ranker_names
 from perceptrank.serve.log.records import AnswerEntry, PromotionEntry, decode
 from perceptrank.serve.replay import Current, replay
@@ -23,7 +23,6 @@ class Verification:
     Attributes
     ----------
     ranker : str
-        Its name.
     entries, answers, snapshots : int
         Numbers of entries, answers, and snapshots that were compared.
     problems : tuple of str
@@ -92,9 +91,9 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
     try:
         if (bad := log.first_bad()) is not None:
             problems.append(f"the end of the log is damaged, from entry {bad} on: a start will cut it off")
-        if log.n_cut():
-            problems.append(f"{log.n_cut()} damaged entries were cut off earlier; they are in the table 'cut'")
-        for row in _up_to(log, bad):
+        if n_cut := log.count("cut"):
+            problems.append(f"{n_cut} damaged entries were cut off earlier; they are in the table 'cut'")
+        for row in takewhile(lambda row: bad is None or row.sequence < bad, log.rows()):
             entry = decode(row.record)
             n_answers += isinstance(entry, AnswerEntry)
             if isinstance(entry, PromotionEntry) and entry.error is not None and current is not None:
@@ -106,8 +105,8 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
                 n_compared += 1
                 if not _agree(snapshot, current):
                     problems.append(f"the snapshot of version {row.sequence} differs from the log's replay")
-        if bad is None and log.n_events() < n_answers:
-            problems.append(f"{n_answers} answers, but {log.n_events()} event ids")
+        if bad is None and (n_events := log.count("events")) < n_answers:
+            problems.append(f"{n_answers} answers, but {n_events} event ids")
         problems += [f"the log does not have version {version} of a snapshot" for version in expected]
     except sqlite3.DatabaseError as error:
         problems.append(str(damage(log.path, error)))
@@ -116,13 +115,6 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
     finally:
         log.close()
     return Verification(name, 0 if current is None else current.version, n_answers, n_compared, tuple(problems))
-
-
-def _up_to(log: Log, bad: int | None) -> Iterator[Row]:
-    for row in log.rows():
-        if bad is not None and row.sequence >= bad:
-            return
-        yield row
 
 
 def _agree(snapshot: Current, replayed: Current) -> bool:

@@ -115,8 +115,7 @@ def _values(value: Any) -> list[str]:
 
 def _inputs(value: str, what: What) -> Iterator[_Input]:
     """List what is read; what is missing is left to the command to say."""
-    from perceptrank.io.paths import find_files
-    from perceptrank.io.store_manifest import is_store
+    from perceptrank.io.paths import find_files, is_store
 
     path = Path(value)
     if value == "-" and what is What.data:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perceptrank.cli.options.shared import Dialect, Files, Qid
@@ -34,10 +35,12 @@ class Reading(Dialect):
         With `every`, blocks end wherever so many queries, or a multiple of that, are complete. With `names`, features
         are those of these names, in this order; other features are left out, and said to be.
         """
-        from perceptrank.io.store import Store
+        from perceptrank.io.paths import is_store
+        from perceptrank.stream.query_stream import QueryStream
 
         stream = self.opened(bar, names)
-        n_documents = stream.n_documents if isinstance(stream, Store) else 0  # other readers tell the bar themselves
+        # Other readers tell the bar themselves.
+        n_documents = stream.n_documents if isinstance(stream, QueryStream) and is_store(Path(self.files[0])) else 0
         queries = documents = 0
         for given in _blocks_of(stream):
             if names and queries == 0:

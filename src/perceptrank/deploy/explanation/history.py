@@ -6,7 +6,7 @@ from typing import Any
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.model import Model
-from perceptrank.learners.prank import PRank
+from perceptrank.learners.published.prank import PRank
 from perceptrank.learners.tally import CURRENT_LOSS, MASS, MEAN_LOSS, ROUNDS, UPDATES, USED_LOSS
 from perceptrank.learners.wrappers.forgetting import Forgetting
 from perceptrank.learners.wrappers.sum import SumModel

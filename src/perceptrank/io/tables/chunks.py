@@ -1,28 +1,17 @@
 """Text of tables, plain or compressed: its format, and chunks of whole records."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from perceptrank.io import text as text_files
-from perceptrank.io.compression import SUFFIXES
 from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.sources import table_format_of_name
 from perceptrank.io.tables.columns import Format
 from perceptrank.io.tables.rows import is_number
 
 CHUNK_BYTES = 4 * 2**20
 QUOTES = "quotes must be closed; a field that has quotes must be quoted, and its own quotes doubled"
 _QUOTE, _NEWLINE = b'"', b"\n"
-_FORMATS: dict[str, Format] = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".qrels": "qrels",
-    ".qrel": "qrels",
-    ".run": "run",
-}
 
 Progress = Callable[[int], object]
 
@@ -108,23 +97,9 @@ def _open_quote(path: str, text: bytes, line: int) -> FormatError:
     return FormatError(path, line + odd, 1, QUOTES)
 
 
-def format_of_name(name: str) -> Format | None:
-    """Return the format that a file's name tells, compressed or not; None if it tells none.
-
-    Examples
-    --------
-    >>> format_of_name("Judgements.CSV.gz"), format_of_name("train.txt")
-    ('csv', None)
-    """
-    path = Path(name.lower())
-    if path.suffix in SUFFIXES:
-        path = path.with_suffix("")
-    return _FORMATS.get(path.suffix)
-
-
 def table_format(path: str) -> Format:
     """Return the format of a table by its name, or by its first line; raise `FormatError` if neither tells it."""
-    named = format_of_name(path)
+    named = table_format_of_name(path)
     if named is not None:
         return named
     lines = read_head(path).decode(errors="replace").splitlines()

@@ -147,6 +147,3 @@ async def _take_several(
             results.append(error.as_plain())
             status = 207
     return respond({"results": results}, status)
-
-
-ENDPOINTS = [feedback, learn]

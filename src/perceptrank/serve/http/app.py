@@ -16,7 +16,7 @@ from perceptrank import __version__
 from perceptrank.serve.errors import NotAllowedError, ServiceError, UnknownError
 from perceptrank.serve.http import answers, challengers, models, ranking, status
 from perceptrank.serve.http.access import Access, Gate, RateLimit
-from perceptrank.serve.http.endpoint import Backend, respond_error
+from perceptrank.serve.http.endpoint import Backend, Endpoint, respond_error
 from perceptrank.serve.http.log_lines import AccessLog
 from perceptrank.serve.http.metrics import Metrics
 from perceptrank.serve.http.openapi import describe
@@ -25,7 +25,8 @@ from perceptrank.serve.page.page import Page
 from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Limits
 
-ENDPOINTS = [endpoint for family in (ranking, answers, models, challengers, status) for endpoint in family.ENDPOINTS]
+_FAMILIES = (ranking, answers, models, challengers, status)
+ENDPOINTS = [value for family in _FAMILIES for value in vars(family).values() if isinstance(value, Endpoint)]
 Handler = Callable[[Request], Awaitable[Response]]
 logger = logging.getLogger("perceptrank.serve")
 

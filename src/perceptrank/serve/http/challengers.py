@@ -72,6 +72,3 @@ async def remove_challenger(backend: Backend, request: Request) -> Response:
     wanted = await backend.read(request, RemoveChallengerRequest)
     future = backend.ranker(request).remove_challenger(wanted.name)
     return respond(VersionResponse(await backend.done(future)))
-
-
-ENDPOINTS = [list_challengers, add_challenger, remove_challenger]

@@ -115,6 +115,3 @@ def restore_document(document: dict[str, Any] | None) -> Learner:
         raise InvalidRequestError(
             f"not a model: {error}", "send what GET /v1/model returns, or a saved model"
         ) from None
-
-
-ENDPOINTS = [get_model, list_versions, roll_back, promote, export_model]

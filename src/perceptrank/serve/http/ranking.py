@@ -52,6 +52,3 @@ def _contributions(ranked: Ranked) -> dict[str, dict[str, float]]:
         raise InvalidRequestError(f"there are no contributions: {error}", "ask again without them") from None
     places = contributions.places.tolist()
     return {arranged.ids[row]: dict(contributions.largest(rank)) for rank, row in enumerate(places)}
-
-
-ENDPOINTS = [rank]

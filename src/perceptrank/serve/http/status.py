@@ -37,6 +37,3 @@ async def report_readiness(backend: Backend, request: Request) -> Response:
 async def get_metrics(backend: Backend, request: Request) -> Response:
     """Return metrics for Prometheus."""
     return Response(backend.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-ENDPOINTS = [list_rankers, report_health, report_readiness, get_metrics]

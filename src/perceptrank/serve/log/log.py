@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from perceptrank.serve.errors import DamagedLogError
 from perceptrank.serve.log.records import FIRST_LINK, link_after
@@ -68,9 +68,8 @@ class Log(ABC):
     def close(self) -> None:
         """Let others use the log."""
 
-    @abstractmethod
     def ping(self) -> None:
-        """Raise if it is known to be out of reach."""
+        """Raise if it is known to be out of reach; a file is there, or writing will tell."""
 
     @abstractmethod
     def check_writable(self) -> None:
@@ -97,12 +96,8 @@ class Log(ABC):
         """Iterate over the entries after a number, unchecked."""
 
     @abstractmethod
-    def n_events(self) -> int:
-        """Return the number of event ids."""
-
-    @abstractmethod
-    def n_cut(self) -> int:
-        """Return the number of damaged entries that were cut off."""
+    def count(self, table: Literal["events", "cut"]) -> int:
+        """Return the number of event ids, or of damaged entries that were cut off."""
 
     @abstractmethod
     def cut_from(self, sequence: int) -> int:

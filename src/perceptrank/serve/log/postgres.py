@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Any, LiteralString
+from typing import Any, Literal, LiteralString
 
 from perceptrank.serve.errors import DamagedLogError, InvalidRequestError
 from perceptrank.serve.log.log import Addition, Event, Log, Row, damage, link_rows
@@ -263,11 +263,8 @@ class PostgresLog(Log):
                 return
             after = rows[-1][0]
 
-    def n_events(self) -> int:
-        return int(self._ask("SELECT count(*) FROM perceptrank.events WHERE ranker = %s", self._ranker)[0][0])
-
-    def n_cut(self) -> int:
-        return int(self._ask("SELECT count(*) FROM perceptrank.cut WHERE ranker = %s", self._ranker)[0][0])
+    def count(self, table: Literal["events", "cut"]) -> int:
+        return int(self._ask(f"SELECT count(*) FROM perceptrank.{table} WHERE ranker = %s", self._ranker)[0][0])
 
     def cut_from(self, sequence: int) -> int:
         self._last = None

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from perceptrank.serve.errors import DamagedLogError
 from perceptrank.serve.log.log import ADVICE, Addition, Event, Log, Row, damage, link_rows
@@ -116,9 +117,6 @@ class SqliteLog(Log):
                 events[event_id] = Event(sequence, bytes(digest))
         return events
 
-    def ping(self) -> None:
-        """Do nothing: a file is there, or writing will tell."""
-
     def append(self, additions: Sequence[Addition]) -> list[Row]:
         rows, events = link_rows(*self.end(), additions)
         run = self._connection
@@ -143,11 +141,8 @@ class SqliteLog(Log):
         except sqlite3.DatabaseError as error:
             raise DamagedLogError(f"{self.path} cannot be read after entry {after}: {error}", ADVICE) from None
 
-    def n_events(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM events").fetchone()[0])
-
-    def n_cut(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM cut").fetchone()[0])
+    def count(self, table: Literal["events", "cut"]) -> int:
+        return int(self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
     def cut_from(self, sequence: int) -> int:
         run = self._connection

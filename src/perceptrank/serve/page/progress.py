@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
+from perceptrank.serve.learning import Answers
 from perceptrank.serve.log.log import Row
 from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
 from perceptrank.serve.replay import Current
-from perceptrank.stream.query_stream import QueryStream
 
 WINDOW = 200  # answers of the running mean
 RECENT = 500  # answers below the mean, that the worst queries are chosen from
@@ -28,8 +28,8 @@ class _Block:
     """Answers that were learned together, and the model before them."""
 
     before: Current
-    names: tuple[str, ...] | None
-    answers: list[tuple[int, int, AnswerEntry]]  # number in the log, number among the answers
+    answers: Answers
+    n_before: int  # answers before these
     size: int
 
 
@@ -92,19 +92,14 @@ class Progress:
 
     def watch(self, before: Current, after: Current, entries: Sequence[tuple[Row, Entry]]) -> None:
         """Remember answers that were learned, to measure them later."""
-        number = after.answers - sum(isinstance(entry, AnswerEntry) for _, entry in entries)
-        answers = []
-        size = _OVERHEAD + 16 * (after.n_features or 0)
-        for row, entry in entries:
-            if isinstance(entry, AnswerEntry):
-                number += 1
-                answers.append((row.sequence, number, entry))
-                size += len(entry.features)
+        logged = [(row.sequence, entry) for row, entry in entries if isinstance(entry, AnswerEntry)]
+        answers = Answers([entry for _, entry in logged], [number for number, _ in logged], after.names)
+        size = _OVERHEAD + 16 * (after.n_features or 0) + sum(len(entry.features) for _, entry in logged)
         with self._lock:
             if self._size + size > WAITING_BYTES and self._waiting:
-                self.skipped += len(answers)
+                self.skipped += len(logged)
                 return
-            self._waiting.append(_Block(before, after.names, answers, size))
+            self._waiting.append(_Block(before, answers, after.answers - len(logged), size))
             self._size += size
 
     def digest(self, seconds: float) -> None:
@@ -119,34 +114,26 @@ class Progress:
             try:
                 self._add(block)
             except ValueError:  # of what the measure or the model cannot take
-                self.skipped += len(block.answers)
+                self.skipped += len(block.answers.entries)
 
     def _add(self, block: _Block) -> None:
-        entries = [entry for _, _, entry in block.answers]
+        learner, entries = block.before.learner, block.answers.entries
         if not entries:
             return
-        measure = block.before.learner.own_measure
+        measure = learner.own_measure
         self.measure = str(measure)
-        relevance = np.concatenate([entry.relevance for entry in entries])
-        measure.check_grades(relevance)
-        stream = QueryStream.from_arrays(
-            np.concatenate([entry.X for entry in entries]),
-            relevance,
-            group=[len(entry.documents) for entry in entries],
-            feature_names=block.names,
-            missing="keep",
-        )
-        scores = block.before.learner.scores(stream)
-        values = measure.per_query(scores, relevance, stream.offsets)
-        for place, (sequence, number, entry) in enumerate(block.answers):
-            value = float(values[place])
+        stream = block.answers.stream(learner)
+        measure.check_grades(stream.relevance)
+        scores = learner.scores(stream)
+        values = measure.per_query(scores, stream.relevance, stream.offsets).tolist()
+        for place, (entry, value) in enumerate(zip(entries, values, strict=True)):
             if np.isnan(value) or entry.weight == 0.0:
                 self.left_out += 1
                 continue
-            self._count(number, value, entry.weight)
+            self._count(block.n_before + place + 1, value, entry.weight)
             if value < 1.0 and (value <= self.window or len(self._recent) < WORST):
                 own = slice(int(stream.offsets[place]), int(stream.offsets[place + 1]))
-                self._recent.append(_described(sequence, entry, value, scores[own]))
+                self._recent.append(_described(block.answers.numbers[place], entry, value, scores[own]))
 
     def _count(self, number: int, value: float, weight: float) -> None:
         self.measured += 1

@@ -1,0 +1,1 @@
+"""Algorithms that others published, a file each."""
