@@ -35,7 +35,7 @@ from .evaluation.worst import MovedDocument as MovedDocument
 from .evaluation.worst import QueryChange as QueryChange
 from .io.errors import FormatError as FormatError
 from .io.letor.reader import read_letor as read_letor
-from .io.letor.scan import scan_letor as scan_letor
+from .io.letor.reader import scan_letor as scan_letor
 from .io.letor.writer import write_letor as write_letor
 from .io.parquet import read_parquet as read_parquet
 from .io.parquet import scan_parquet as scan_parquet

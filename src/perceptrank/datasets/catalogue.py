@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perceptrank.io.compression import SUFFIXES
-from perceptrank.io.letor.reader import read_letor
-from perceptrank.io.letor.scan import scan_letor
+from perceptrank.io.letor.reader import read_letor, scan_letor
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.query_stream import QueryStream

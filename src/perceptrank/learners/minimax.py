@@ -12,10 +12,9 @@ from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory import theorems
-from perceptrank.theory.hinges import find_hinges, is_mistaken, move_widest_pair
+from perceptrank.theory.hinges import Weighing, find_hinges, is_mistaken, move_widest_pair
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
-from perceptrank.theory.weights import Weighing
 
 
 @helper_inlined
