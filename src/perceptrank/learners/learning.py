@@ -170,13 +170,13 @@ def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = Fal
         n_features = transform.n_outputs(n_features)
     if sparse:
         check_room(f"weights of {n_features} features", 2 * n_features)
-    weights, signs = learner.beginning.weights(model, n_features), learner.beginning.signs(model)
+    weights, signs = model.beginning.weights(model, n_features), model.beginning.signs(model)
     model.begin(n_features, learner.extra_state(n_features), sparse=sparse, weights=weights, signs=signs)
     for member in model.members:
-        if not model.transforms and member.beginning.names_features:
+        if not model.transforms and member.model.beginning.names_features:
             member.model.feature_names = model.feature_names
         begin(member, member.model, model.n_features, sparse=model.is_sparse)
-    if learner.beginning.ranks:
+    if model.beginning.ranks:
         model.follow_members()
 
 
@@ -194,9 +194,9 @@ def ready_model(
     """
     model = learner.model if model is None else model
     if n_features is None:
-        names = learner.beginning.features
+        names = model.beginning.features
         n_features = len(names or ())
-    if model.has_begun or not learner.beginning.ranks or not n_features:
+    if model.has_begun or not model.beginning.ranks or not n_features:
         return model
     ready = model.copy()
     ready.feature_names = names

@@ -70,7 +70,7 @@ class MinimaxPerceptron(CompiledLearner, Startable):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self.beginning.theorem(theorems.pair_perceptron())
+        return self._model.beginning.theorem(theorems.pair_perceptron())
 
     def _make_settings(self) -> ListSettings:
         weighing = weighing_of(self.measure)
