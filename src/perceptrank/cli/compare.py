@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -134,12 +134,9 @@ def compare_over_orders(
 def _whole(reading: Reading, bar: ProgressBar) -> "QueryStream":
     """Return all queries: a store as it is on disk, other files in memory."""
     from perceptrank.io.paths import is_store
-    from perceptrank.io.store import Store
 
     if len(reading.files) == 1 and reading.sparse is None and is_store(Path(reading.files[0])):
-        opened = reading.opened(bar)
-        if isinstance(opened, Store):
-            return opened
+        return cast("QueryStream", reading.opened(bar))
     return pr.QueryStream.concatenate(list(reading.blocks(bar)))
 
 

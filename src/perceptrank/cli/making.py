@@ -26,17 +26,12 @@ def kinds_of(name: str) -> "list[type[Learner]]":
     return [*(wrappers[one] for one in outer), algorithms[algorithm]]
 
 
-def settings_of(name: str) -> list[str]:
-    """List what a learner of that name can be given: all settings of its parts but the learner inside."""
-    return _settings(kinds_of(name))
-
-
 def _own(kind: "type[Learner]") -> list[str]:
     return [one for one in kind.parameter_names if not (kind.wraps and one == "learner")]
 
 
 def _settings(kinds: "list[type[Learner]]") -> list[str]:
-    """Those of a part inside as learner__NAME, if the part around it has a setting of that name too."""
+    """List the settings of all parts; one inside is learner__NAME if the part around it has that name too."""
     own = _own(kinds[0])
     inside = _settings(kinds[1:]) if len(kinds) > 1 else []
     return own + [f"learner__{one}" if one in own or one.startswith("learner__") else one for one in inside]
@@ -44,18 +39,18 @@ def _settings(kinds: "list[type[Learner]]") -> list[str]:
 
 def has_setting(name: str, setting: str) -> bool:
     """Tell if a learner of that name can be given a setting; those of a part inside may be called learner__NAME."""
-    return _has(kinds_of(name), setting)
-
-
-def _has(kinds: "list[type[Learner]]", setting: str) -> bool:
-    return setting in _own(kinds[0]) or (len(kinds) > 1 and _has(kinds[1:], setting.removeprefix("learner__")))
+    for kind in kinds_of(name):
+        if setting in _own(kind):
+            return True
+        setting = setting.removeprefix("learner__")
+    return False
 
 
 def make_learner(name: str, settings: dict[str, Any]) -> "Learner":
     """Make a learner by name, with settings that it must have; each goes to the outermost part that has it."""
     unknown = [one for one in settings if not has_setting(name, one)]
     if unknown:
-        raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(settings_of(name))}")
+        raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(_settings(kinds_of(name)))}")
     return _make(kinds_of(name), dict(settings))
 
 

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any
 
 from perceptrank.distributed.dask_parts import DelayedShard
-from perceptrank.distributed.executors import Result, Work
+from perceptrank.distributed.executors import Executor, Result, Work
 from perceptrank.distributed.shards import ClusterError, ShardError, shard_error
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.cache_folder import cache_folder, make_folder, read_trusted
@@ -159,18 +159,13 @@ class _Calls:
         return call(self.common, pack(shard.converter), self.of, number, shard.name, shard.part)
 
 
-class DaskExecutor:
+class DaskExecutor(Executor):
     """Submit shards to a `distributed.Client`; Dask runs those of lost workers again.
 
     The common state travels inside each task, rather than as data of a worker, so that no worker's loss can take it
     along. Tasks and shards travel as bytes, which the task itself unpacks: a worker that cannot (a class of a module
-    that it has not got) answers with an error, while one whose messages cannot be read leaves the cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    timeout : float, optional
-        Seconds after which to give up if no shard was finished meanwhile.
+    that it has not got) answers with an error, while one whose messages cannot be read leaves the cluster. With a
+    `timeout`, it gives up if no shard was finished for so many seconds.
     """
 
     def __init__(self, client: Any, timeout: float | None = None) -> None:

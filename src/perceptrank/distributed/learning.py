@@ -30,28 +30,15 @@ _WORDS = {
 
 
 class Checkpoint:
-    """The folder of one run. Its model file is an ordinary one, which `perceptrank.load` reads.
+    """The folder of a run, with its model after `epoch` epochs, which `perceptrank.load` reads.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it does not exist.
-    ranker : learner
-        What the run begins with.
-    shards : list of shards
-    settings : dict
-        Plain settings of the run that decide its result.
-
-    Attributes
-    ----------
-    epoch : int
-        Number of epochs that were finished.
+    The run is known by the ranker that it began with, its shards, and the settings that decide its result.
     """
 
     def __init__(
         self, folder: str | os.PathLike[str], ranker: Learner, shards: Sequence[Shard], settings: dict[str, Any]
     ) -> None:
-        self.folder, self.epoch = Path(folder), 0
+        self.folder, self.epoch, self._counts = Path(folder), 0, list[int]()
         self.folder.mkdir(parents=True, exist_ok=True)
         of_shards = [[shard.name, shard.fingerprint()] for shard in shards]
         self._run = {"origin": _digest(ranker.as_document()), "shards": _digest(of_shards), **settings}
@@ -78,17 +65,15 @@ class Checkpoint:
                 f"{self.folder} is the checkpoint of another run, which {how}: "
                 "give another folder, or the same arguments as before"
             )
-        counts: list[int] = kept["traces"]
         ranker.adopt(loaded.model)
-        self.epoch = int(kept["epochs"])
-        self._counts = counts
-        return [[Trace.load(self._trace(epoch, n)) for n in range(count)] for epoch, count in enumerate(counts)]
+        self.epoch, self._counts = int(kept["epochs"]), kept["traces"]
+        return [[Trace.load(self._trace(epoch, n)) for n in range(count)] for epoch, count in enumerate(self._counts)]
 
     def keep(self, ranker: Learner, epochs: int, traces: Sequence[Trace]) -> None:
         """Save the traces of an epoch, then the ranker after it, which makes the epoch count."""
         for n, trace in enumerate(traces):
             trace.save(self._trace(epochs - 1, n))
-        counts = [*getattr(self, "_counts", []), *([len(traces)] if self._run["traces"] else [])]
+        counts = [*self._counts, *([len(traces)] if self._run["traces"] else [])]
         of_run = {"run": self._run, "epochs": epochs, "traces": counts}
         write_model(self.folder / MODEL, ranker.as_document() | {"distributed": of_run})
         self._counts, self.epoch = counts, epochs
@@ -128,23 +113,13 @@ class Learned(NamedTuple, Generic[SomeLearner]):
 
 
 class Progress(NamedTuple):
-    """State of a run, after each shard.
+    """State of a run, after each shard."""
 
-    Attributes
-    ----------
-    epoch, epochs : int
-        Number of the epoch, counted from 0, and how many there are.
-    done, shards : int
-        How many shards of the epoch are done, and how many there are.
-    means : dict
-        Means of the measures over the queries of the shard that was done.
-    """
-
-    epoch: int
+    epoch: int  # counted from 0
     epochs: int
-    done: int
+    done: int  # shards of this epoch
     shards: int
-    means: dict[str, float]
+    means: dict[str, float]  # of the measures, over the queries of the shard that was done
 
 
 def learn(

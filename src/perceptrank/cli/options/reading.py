@@ -33,30 +33,26 @@ class Reading(Dialect):
         """Yield the queries block by block, and tell the bar how far it is.
 
         With `every`, blocks end wherever so many queries, or a multiple of that, are complete. With `names`, features
-        are those of these names, in this order; other features are left out, and said to be.
+        are those of these names, in this order; other features are skipped, with a warning.
         """
         from perceptrank.io.paths import is_store
+        from perceptrank.io.sources import adapt_block
         from perceptrank.stream.query_stream import QueryStream
 
         stream = self.opened(bar, names)
         # Other readers tell the bar themselves.
         n_documents = stream.n_documents if isinstance(stream, QueryStream) and is_store(Path(self.files[0])) else 0
         queries = documents = 0
-        for given in _blocks_of(stream):
+        for whole in _blocks_of(stream):
             if names and queries == 0:
-                _say_what_is_left_out(given.feature_names, names)
-            block = _aligned(given, names)
+                _say_what_is_left_out(whole.feature_names, names)
+            block = adapt_block(whole, names, self.sparse)
             for start, stop in _cuts(queries, len(block), every):
-                yield self._as_chosen(block if stop - start == len(block) else block[start:stop])
+                yield block if stop - start == len(block) else block[start:stop]
             queries += len(block)
             documents += block.n_documents
             if n_documents:
                 bar(documents, n_documents)
-
-    def _as_chosen(self, block: "QueryStream") -> "QueryStream":
-        if self.sparse is None:
-            return block
-        return block.to_sparse() if self.sparse else block.to_dense()
 
     def opened(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None = None) -> "Blocks":
         """Open the files: a store as it is, others as blocks."""
@@ -103,13 +99,6 @@ class Reading(Dialect):
             elif named.setdefault(role, name) != name:
                 raise ValueError(f"the column of {role} is given twice, {named[role]!r} and {name!r}")
         return named
-
-
-def _aligned(block: "QueryStream", names: tuple[str, ...] | None) -> "QueryStream":
-    """Put features into the order of names; a block that lacks names, or some of them, stays as it is."""
-    if names and block.feature_names and set(names) <= set(block.feature_names):
-        return block.select(names)
-    return block
 
 
 def _say_what_is_left_out(found: tuple[str, ...] | None, names: tuple[str, ...]) -> None:

@@ -3,7 +3,6 @@
 import sys
 import time
 from functools import cache
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from perceptrank.cli.terminal.tables import console
@@ -53,9 +52,7 @@ class ProgressBar:
     def __enter__(self) -> "ProgressBar":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._progress is not None:
             self._progress.stop()
 
