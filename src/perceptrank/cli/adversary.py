@@ -8,8 +8,7 @@ import typer
 import perceptrank as pr
 from perceptrank.cli.making import has_setting, make_learner
 from perceptrank.cli.options.shared import AsJson, LearnerSettings, Measure, Pairs
-from perceptrank.cli.terminal.progress import announce_compiling
-from perceptrank.cli.terminal.tables import print_text, show
+from perceptrank.cli.terminal.tables import announce_compiling, print_text, show
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner

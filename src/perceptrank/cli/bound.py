@@ -13,8 +13,7 @@ from perceptrank.cli.making import make_learner, parse_rates
 from perceptrank.cli.options.files import Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import AsJson, Transforms, chosen_transforms
-from perceptrank.cli.terminal.progress import ProgressBar
-from perceptrank.cli.terminal.tables import as_text, is_wide, print_text, show
+from perceptrank.cli.terminal.tables import ProgressBar, as_text, is_wide, print_text, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.plots import Chart

@@ -18,9 +18,9 @@ from perceptrank.cli.options.files import Reads, What, Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.terminal.errors import describe
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import complain
 from perceptrank.cli.terminal.tables import (
+    ProgressBar,
     console,
     fits,
     interval,

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.models import load_ranker, split_models
+from perceptrank.cli.making import load_ranker, split_models
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import Reading, needed_names
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, Record
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import say
-from perceptrank.cli.terminal.tables import interval, is_wide, plain, print_json, print_rows, show
+from perceptrank.cli.terminal.tables import ProgressBar, interval, is_wide, plain, print_json, print_rows, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.differences import Difference

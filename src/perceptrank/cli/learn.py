@@ -14,9 +14,8 @@ from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.runs import Run, fingerprint_of_file
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import complain, say
-from perceptrank.cli.terminal.tables import plain, show
+from perceptrank.cli.terminal.tables import ProgressBar, plain, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.changes import Change

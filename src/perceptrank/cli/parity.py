@@ -6,12 +6,11 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.models import load_ranker
+from perceptrank.cli.making import load_ranker
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import AsJson, Model, Target, TargetOptions
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import say
-from perceptrank.cli.terminal.tables import print_json
+from perceptrank.cli.terminal.tables import ProgressBar, print_json
 
 
 def parity(

@@ -9,12 +9,12 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from perceptrank.cli.models import load_ranker
+from perceptrank.cli.making import load_ranker
 from perceptrank.cli.options.files import Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import Model
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import standard_output
+from perceptrank.cli.terminal.tables import ProgressBar
 
 if TYPE_CHECKING:
     from perceptrank.kernels.arrays import Floats

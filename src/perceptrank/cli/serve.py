@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.making import make_learner
-from perceptrank.cli.models import load_ranker
+from perceptrank.cli.making import load_ranker, make_learner
 from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.tables import print_json
 

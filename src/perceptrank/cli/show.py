@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.models import load_ranker
+from perceptrank.cli.making import load_ranker
 from perceptrank.cli.options.files import Reads, What, Writes
 from perceptrank.cli.options.reading import Reading, needed_names
 from perceptrank.cli.options.shared import AsJson, Model
-from perceptrank.cli.terminal.progress import ProgressBar
-from perceptrank.cli.terminal.tables import console, print_json
+from perceptrank.cli.terminal.tables import ProgressBar, console, print_json
 
 if TYPE_CHECKING:
     from perceptrank.deploy import Contributions

@@ -10,9 +10,8 @@ import perceptrank as pr
 from perceptrank.cli.convert import Writing, write
 from perceptrank.cli.options.files import What, Writes
 from perceptrank.cli.options.shared import AsJson, Overwrite, SimulationSeed, To
-from perceptrank.cli.terminal.progress import announce_compiling
 from perceptrank.cli.terminal.streams import say
-from perceptrank.cli.terminal.tables import print_json
+from perceptrank.cli.terminal.tables import announce_compiling, print_json
 
 
 class Simulation(StrEnum):

@@ -9,8 +9,7 @@ import typer
 import perceptrank as pr
 from perceptrank.cli.making import make_learner
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson
-from perceptrank.cli.terminal.progress import announce_compiling
-from perceptrank.cli.terminal.tables import show
+from perceptrank.cli.terminal.tables import announce_compiling, show
 
 _LETOR = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:1 2:0\n"
 _GRADES, _QUERIES = [2.0, 0.0, 1.0, 0.0], [2, 2]

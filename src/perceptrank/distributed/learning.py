@@ -184,25 +184,18 @@ def learn(
         Options for files, as `perceptrank.io.sources.open_sources` takes them: `n_features`, `sparse`, `columns`, …;
         for a DataFrame `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
 
-    Returns
-    -------
-    Learned
-        The ranker, which is the one that was given, and the traces.
-
     Raises
     ------
     TypeError
         If what shards learn cannot be mixed, with the reason; or if `parts` are nothing to learn from.
     ValueError
-        If an argument is invalid, or there are no queries.
+        If there are no queries.
     ShardError
         If a shard fails, with its data and the worker's message.
     ClusterError
         If the cluster has no workers.
     TimeoutError
         If no shard was finished for `timeout` seconds.
-    OSError
-        If the checkpoint cannot be written.
 
     Examples
     --------

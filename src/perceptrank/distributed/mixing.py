@@ -173,11 +173,6 @@ def mix(start: SomeLearner, learned: Sequence[SomeLearner], by: MixedBy = "queri
         Their weights in the mean: in proportion to the queries (each by its weight) or to the updates since `start`, or
         equal. Statistics of transforms are merged if `start` has learned nothing, else its own stay.
 
-    Returns
-    -------
-    learner
-        A new one.
-
     Raises
     ------
     TypeError
@@ -217,11 +212,8 @@ def mixed(before: Model, after: Sequence[Model], by: MixedBy = "queries") -> Mod
     shares = _shares(base, shards, by)
     total = np.zeros(result.n_features) + (before.total if before.has_begun else 0.0)
     first = total.copy()
-    weights, tally, more = (
-        np.zeros(result.n_features),
-        base.copy(),
-        {name: 0.0 * each for name, each in result.more.items()},
-    )
+    weights, tally = np.zeros(result.n_features), base.copy()
+    more = {name: 0.0 * values for name, values in result.more.items()}
     tally[_MIXED] = 0.0
     for share, state in zip(shares, shards, strict=True):
         weights += share * state.weights
@@ -248,14 +240,13 @@ def mixed(before: Model, after: Sequence[Model], by: MixedBy = "queries") -> Mod
 
 def _shares(base: Floats, shards: Sequence[Model], by: MixedBy) -> Floats:
     """Return the weights of shards in their mean, which add up to 1."""
-    place = {"queries": ROUND_WEIGHT, "updates": UPDATE_WEIGHT}.get(by)
     counts = np.ones(len(shards))
-    if place is not None:
+    if by != "uniform":
+        place = ROUND_WEIGHT if by == "queries" else UPDATE_WEIGHT
         counts = np.array([state.tally[place] - base[place] for state in shards])
-    whole = float(counts.sum())
-    if not whole > 0:  # no updates, or queries of weight 0: all weights are what they were
-        counts, whole = np.ones(len(shards)), float(len(shards))
-    shares: Floats = counts / whole
+    if not counts.sum() > 0:  # no updates, or queries of weight 0: all weights are what they were
+        counts = np.ones(len(shards))
+    shares: Floats = counts / float(counts.sum())
     return shares
 
 

@@ -11,9 +11,8 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.options.reading import Reading
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import complain, say
-from perceptrank.cli.terminal.tables import plain, show
+from perceptrank.cli.terminal.tables import ProgressBar, plain, show
 
 if TYPE_CHECKING:
     from perceptrank.distributed.learning import Progress
