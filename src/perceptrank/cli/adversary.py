@@ -105,7 +105,7 @@ def adversary(
     played = {"losses": losses.tolist(), "separator": game.separator.tolist()}
     show([row], title=title, as_json=as_json, extra=extra | played)
     if not as_json:
-        shown = ", ".join(f"{one:+.3f}" for one in game.separator[:4])
+        shown = ", ".join(f"{weight:+.3f}" for weight in game.separator[:4])
         print_text(
             f"({shown}, ...) of {len(game.separator):,} weights ranks all {len(losses):,} queries with that margin"
         )

@@ -32,7 +32,7 @@ def algorithms(as_json: AsJson = False) -> None:
             "name": name,
             "class": kind.__name__,
             "what it makes of a learner": _first_line(kind),
-            "settings": ", ".join(one for one in kind.parameter_names if one != "learner"),
+            "settings": ", ".join(setting for setting in kind.parameter_names if setting != "learner"),
         }
         for name, kind in sorted(pr.wrappers().items())
     ]

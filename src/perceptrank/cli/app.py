@@ -146,8 +146,8 @@ def _quick(parameter: Any, kind: Any) -> Callable[[Any, Any], Any]:
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Online learning to rank from a stream of judged queries.")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         print(f"perceptrank {__version__}")
         raise typer.Exit
 

@@ -57,10 +57,10 @@ def bound(
         check_drawable(plot)
     from perceptrank.transforms.parsing import make_transforms
 
-    names_of_transforms = [one for one in chosen_transforms(transforms) if one != "none"]
-    for one in make_transforms(names_of_transforms):
-        if one.learns:
-            raise ValueError(f"{one.name} changes features as the stream goes on, so it has no margin of its own")
+    names_of_transforms = [name for name in chosen_transforms(transforms) if name != "none"]
+    for transform in make_transforms(names_of_transforms):
+        if transform.learns:
+            raise ValueError(f"{transform.name} changes features as the stream goes on, so it has no margin of its own")
     chosen = pr.parse(measure)
     if (chosen.ties, chosen.empty) != ("worst", "skip"):
         raise ValueError(f"bounds are about the policies ties=worst and empty=skip, got {chosen}")
@@ -117,8 +117,8 @@ def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "Scan 
 
     def blocks() -> "Iterator[QueryStream]":
         for block in reading.blocks(bar):
-            for one in make_transforms(transforms):
-                block = one.transform(block)  # noqa: PLW2901
+            for transform in make_transforms(transforms):
+                block = transform.transform(block)  # noqa: PLW2901
             yield block
 
     kept, n_bytes = [], 0
@@ -156,22 +156,25 @@ class _Facts:
 
     def row(self, name: str, learner: "Learner", loss: float) -> dict[str, Any]:
         """A learner's loss and promises."""
-        given: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius, "n_documents": self.longest}
+        sizes: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius, "n_documents": self.longest}
         if self.best.separable:
             against: dict[str, Any] = {"margin": self.best.lower}
-            certificate = learner.certificate(**against, **given)
+            certificate = learner.certificate(**against, **sizes)
         else:
-            found = [(learner.certificate(comparator=one, **given), one) for one in self.comparators(learner)]
-            certificate, best = min(found, key=lambda one: one[0].promises[-1].bound)
+            certificates = [
+                (learner.certificate(comparator=comparator, **sizes), comparator)
+                for comparator in self.comparators(learner)
+            ]
+            certificate, best = min(certificates, key=lambda pair: pair[0].promises[-1].bound)
             against = {"comparator": best}
-        promised = {one.name: one.bound for one in certificate.promises}
+        promised = {promise.name: promise.bound for promise in certificate.promises}
         return {
             "name": name,
             "updates": certificate.updates,
             "loss": loss,
             "S": certificate.mass,
             **promised,
-            "loss at most": learner.guarantee(largest_weight=self.largest_weight, **against, **given),
+            "loss at most": learner.guarantee(largest_weight=self.largest_weight, **against, **sizes),
             "holds": certificate.holds and loss <= certificate.loss_bound * (1 + 1e-9) + 1e-9,
         }
 

@@ -66,14 +66,14 @@ class Orders:
 
     def are_asked_for(self) -> bool:
         """Tell if any of the options is given."""
-        return any(one is not None for one in (self.test, self.orders, self.seeds, self.csv, self.latex))
+        return any(option is not None for option in (self.test, self.orders, self.seeds, self.csv, self.latex))
 
     def chosen_seeds(self) -> list[int]:
         """Return the seed of each order."""
         if self.seeds is None:
             return list(range(self.orders or _ORDERS))
         try:
-            seeds = [int(one) for one in self.seeds.split(",")]
+            seeds = [int(seed) for seed in self.seeds.split(",")]
         except ValueError:
             raise ValueError(f"--seeds must be whole numbers like 3,5,8, got {self.seeds!r}") from None
         if min(seeds) < 0 or max(seeds) >= 2**63 or len(set(seeds)) < len(seeds):
@@ -158,15 +158,15 @@ def _show(result: "pr.Comparison", seed: int) -> None:
     from perceptrank.evaluation.comparison_tables import joined, marks
 
     several = len(result.seeds) > 1
-    columns = [(on, one) for on in result.sets for one in result.measures]
-    found = {key: {one.name: one for one in result.standings(key[1], key[0], seed=seed)} for key in columns}
+    columns = [(on, measure) for on in result.sets for measure in result.measures]
+    standings = {key: {each.name: each for each in result.standings(key[1], key[0], seed=seed)} for key in columns}
     rows: list[dict[str, Any]] = []
     for name, letter in result.letters.items():
         row = {"": letter, "name": name}
         for on, measure in columns:
-            one = found[on, measure][name]
-            spread = f" ± {one.spread:.4f}" if several else ""
-            row[f"{on} {measure}"] = f"{one.mean:.4f}{spread} {joined(marks(result, one))}".rstrip()
+            standing = standings[on, measure][name]
+            spread = f" ± {standing.spread:.4f}" if several else ""
+            row[f"{on} {measure}"] = f"{standing.mean:.4f}{spread} {joined(marks(result, standing))}".rstrip()
         rows.append(row)
     while len(rows[0]) > _FEWEST_COLUMNS and not fits(rows):
         rows = [dict(list(row.items())[:-1]) for row in rows]
@@ -240,14 +240,14 @@ def compare(
         result.plot(plot)
     first = recorded[0]
     rows, shown_rows = [], []
-    for one in result.standings(first, seed=seed):
-        others = {str(other): plain(result.traces[one.name].mean(other)) for other in recorded[1:]}
-        rows.append({key: plain(value) for key, value in one._asdict().items()} | others)
-        row: dict[str, Any] = {"name": one.name, str(first): one.mean}
+    for standing in result.standings(first, seed=seed):
+        others = {str(other): plain(result.traces[standing.name].mean(other)) for other in recorded[1:]}
+        rows.append({key: plain(value) for key, value in standing._asdict().items()} | others)
+        row: dict[str, Any] = {"name": standing.name, str(first): standing.mean}
         if is_wide():
-            row |= {"95% interval": interval(one.low, one.high)} | others
-        row |= {"behind": one.behind, "95% interval ": interval(one.behind_low, one.behind_high)}
-        shown_rows.append(row | {"significant": one.is_behind, "updates": one.n_updates})
+            row |= {"95% interval": interval(standing.low, standing.high)} | others
+        row |= {"behind": standing.behind, "95% interval ": interval(standing.behind_low, standing.behind_high)}
+        shown_rows.append(row | {"significant": standing.is_behind, "updates": standing.n_updates})
     n_queries = len(next(iter(result.traces.values())))
     extra = {
         "measure": str(first),
@@ -296,7 +296,7 @@ def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -
         if rates and (depends or len(names) == 1):
             wanted = {f"{name} {rate:g}": own | {"learning_rate": rate} for rate in rates}
         try:
-            learners |= {called: make_learner(name, one) for called, one in wanted.items()}
+            learners |= {called: make_learner(name, chosen) for called, chosen in wanted.items()}
         except ValueError as error:
             if "all" not in chosen:
                 raise

@@ -66,9 +66,9 @@ def evaluate(
     reading = replace(reading, files=files)
     rankers = {path: load_ranker(path) for path in models}
     if len(rankers) == 1:
-        given = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page}
-        given |= {"--confidence": None if confidence == _CONFIDENCE else confidence}
-        if several := [name for name, value in given.items() if value is not None]:
+        options = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page}
+        options |= {"--confidence": None if confidence == _CONFIDENCE else confidence}
+        if several := [name for name, value in options.items() if value is not None]:
             raise ValueError(
                 f"{', '.join(several)}: needs several models, of which the first is live; got only {model}"
             )
@@ -105,12 +105,12 @@ def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> 
     if by is None or by == "length" or by.startswith("feature:"):
         return by, reading
     column = by.removeprefix("column:")
-    kinds = {"table" if reading.feature_paths else format_of(one) for one in reading.files if one != "-"}
+    kinds = {"table" if reading.feature_paths else format_of(file) for file in reading.files if file != "-"}
     if not kinds or not kinds <= {"table", "parquet"}:
         raise ValueError(f"--by {by}: only tables and Parquet files have columns; use --by length or --by feature:NAME")
     names = reading.column_names()
     labels = read_labels(list(reading.files), column, reading.feature_paths or None, qid=names.get("qid"))
-    known = {name for one in rankers.values() for name in getattr(one, "feature_names_in_", ())}
+    known = {name for ranker in rankers.values() for name in getattr(ranker, "feature_names_in_", ())}
     if kinds == {"parquet"} and "features" not in names and column not in known:
         features, _ = default_columns(str(reading.files[0]), **names)
         chosen = [f"feature={name}" for name in features if name != column]
@@ -159,12 +159,13 @@ def show_decision(result: "Evaluation", *, by: str | None, n_worst: int) -> None
     """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
     percent = f"{result.confidence * 100:g}% interval"
     means = [
-        {"model": name} | {str(one): plain(result.mean(name, one)) for one in result.measures} for name in result.traces
+        {"model": name} | {str(measure): plain(result.mean(name, measure)) for measure in result.measures}
+        for name in result.traces
     ]
     print_rows(means, f"{len(result.traces)} models on {len(result):,} held-out queries")
     rows = [
-        {"model": one.model, "measure": one.measure, **_columns(one, percent), **_counts(one)}
-        for one in result.differences
+        {"model": each.model, "measure": each.measure, **_columns(each, percent), **_counts(each)}
+        for each in result.differences
     ]
     print_rows(rows, f"Differences to {result.incumbent}; their intervals hold all at once")
     if result.slices:
@@ -174,21 +175,22 @@ def show_decision(result: "Evaluation", *, by: str | None, n_worst: int) -> None
     say(result.verdict)
 
 
-def _columns(one: "Difference", percent: str) -> dict[str, Any]:
-    interval = "few queries" if one.is_small else f"{one.low:+.4f} to {one.high:+.4f}"
-    return {"difference": "-" if math.isnan(one.difference) else f"{one.difference:+.4f}", percent: interval}
+def _columns(difference: "Difference", percent: str) -> dict[str, Any]:
+    interval = "few queries" if difference.is_small else f"{difference.low:+.4f} to {difference.high:+.4f}"
+    mean = difference.difference
+    return {"difference": "-" if math.isnan(mean) else f"{mean:+.4f}", percent: interval}
 
 
-def _counts(one: "Difference") -> dict[str, Any]:
-    counts: dict[str, Any] = {"better": one.n_better, "worse": one.n_worse}
-    return counts | ({"queries that count": one.n_queries} if is_wide() else {})
+def _counts(difference: "Difference") -> dict[str, Any]:
+    counts: dict[str, Any] = {"better": difference.n_better, "worse": difference.n_worse}
+    return counts | ({"queries that count": difference.n_queries} if is_wide() else {})
 
 
 def _show_slices(result: "Evaluation", by: str, percent: str) -> None:
     rows = [
-        {"slice": one.label, "queries": one.n_queries, "model": each.model, **_columns(each, percent)}
-        for one in result.slices[:_MOST_SLICES]
-        for each in one.differences
+        {"slice": part.label, "queries": part.n_queries, "model": difference.model, **_columns(difference, percent)}
+        for part in result.slices[:_MOST_SLICES]
+        for difference in part.differences
     ]
     print_rows(rows, f"{result.measures[0]} by {by}; the intervals of all slices hold at once")
     if (left := len(result.slices) - _MOST_SLICES) > 0:
@@ -202,14 +204,15 @@ def _show_worst(result: "Evaluation", name: str, n: int) -> None:
     changes = result.worst(n, model=name)
     if not changes:
         say(f"{name}: no query lost in {measure}")
-    for one in changes:
+    for change in changes:
         rows = [
             {
-                "document": document_name(each.docid, each.row),
-                "grade": f"{each.grade:g}",
-                "old place": each.old_place,
-                "new place": each.new_place,
+                "document": document_name(document.docid, document.row),
+                "grade": f"{document.grade:g}",
+                "old place": document.old_place,
+                "new place": document.new_place,
             }
-            for each in one.documents
+            for document in change.documents
         ]
-        print_rows(rows, f"{name}, query {one.qid}: {measure} {one.old:.4f} to {one.new:.4f} ({one.difference:+.4f})")
+        values = f"{change.old:.4f} to {change.new:.4f} ({change.difference:+.4f})"
+        print_rows(rows, f"{name}, query {change.qid}: {measure} {values}")

@@ -168,7 +168,7 @@ def learn(
         "saved": None if keeping.save is None else str(keeping.save),
     }
     if keeping.alerts:
-        extra["changes"] = [asdict(one) for one in changes]
+        extra["changes"] = [asdict(change) for change in changes]
     if traces or as_json:
         show([row], title="Ranked, measured, then learned from", as_json=as_json, extra=extra)
     if n_queries and not as_json:
@@ -208,9 +208,9 @@ def _begin(
     resumed = keeping.save if keeping.resume and keeping.save is not None and keeping.save.exists() else None
     origin = "" if keeping.start_from is None else fingerprint_of_file(keeping.start_from)
     if resumed is None:
-        begun = keeping.start_from if weights is None else None
+        model = keeping.start_from if weights is None else None
         start = {} if weights is None else {"initial_weights": weights}
-        learner = make_learner(algorithm or "listwise", settings | start) if begun is None else pr.load(begun)
+        learner = make_learner(algorithm or "listwise", settings | start) if model is None else pr.load(model)
         if keeping.resume:
             complain(f"there is no {keeping.save} yet: beginning with the first query")
         return learner, Run(learner.n_queries, origin=origin), []

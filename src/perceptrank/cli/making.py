@@ -19,26 +19,26 @@ def kinds_of(name: str) -> "list[type[Learner]]":
     from perceptrank.stream.validation import check_choice
 
     *outer, algorithm = name.split(":")
-    if not outer and (found := find_kind(algorithm)) is not None and not found.wraps:
-        return [found]
+    if not outer and (kind := find_kind(algorithm)) is not None and not kind.wraps:
+        return [kind]
     wrappers, algorithms = pr.wrappers(), pr.algorithms()
-    for one in outer:
-        check_choice("what is around a learner", one, sorted(wrappers))
+    for wrapper in outer:
+        check_choice("what is around a learner", wrapper, sorted(wrappers))
     if algorithm in wrappers:
         raise ValueError(f"{algorithm} wraps another learner: use {algorithm}:listwise, for example")
     check_choice("algorithm", algorithm, sorted(algorithms))
-    return [*(wrappers[one] for one in outer), algorithms[algorithm]]
+    return [*(wrappers[wrapper] for wrapper in outer), algorithms[algorithm]]
 
 
 def _own(kind: "type[Learner]") -> list[str]:
-    return [one for one in kind.parameter_names if not (kind.wraps and one == "learner")]
+    return [setting for setting in kind.parameter_names if not (kind.wraps and setting == "learner")]
 
 
 def _settings(kinds: "list[type[Learner]]") -> list[str]:
     """List the settings of all parts; one inside is learner__NAME if the part around it has that name too."""
     own = _own(kinds[0])
     inside = _settings(kinds[1:]) if len(kinds) > 1 else []
-    return own + [f"learner__{one}" if one in own or one.startswith("learner__") else one for one in inside]
+    return own + [f"learner__{name}" if name in own or name.startswith("learner__") else name for name in inside]
 
 
 def has_setting(name: str, setting: str) -> bool:
@@ -52,17 +52,17 @@ def has_setting(name: str, setting: str) -> bool:
 
 def make_learner(name: str, settings: dict[str, Any]) -> "Learner":
     """Make a learner by name, with settings that it must have; each goes to the outermost part that has it."""
-    unknown = [one for one in settings if not has_setting(name, one)]
+    unknown = [setting for setting in settings if not has_setting(name, setting)]
     if unknown:
         raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(_settings(kinds_of(name)))}")
     return _make(kinds_of(name), dict(settings))
 
 
 def _make(kinds: "list[type[Learner]]", settings: dict[str, Any]) -> "Learner":
-    own = {one: settings.pop(one) for one in kinds[0].parameter_names if one in settings}
+    own = {setting: settings.pop(setting) for setting in kinds[0].parameter_names if setting in settings}
     left: dict[str, Any] = {}
-    for one, value in settings.items():
-        if (short := one.removeprefix("learner__")) in left:
+    for setting, value in settings.items():
+        if (short := setting.removeprefix("learner__")) in left:
             raise ValueError(f"{short} is set twice, also as learner__{short}")
         left[short] = value
     inside: dict[str, Any] = {"learner": _make(kinds[1:], left)} if len(kinds) > 1 else {}

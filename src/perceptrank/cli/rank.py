@@ -51,7 +51,7 @@ def rank(
 
     from perceptrank.io.atomic import replaced_file
 
-    if not tag or any(one.isspace() for one in tag):
+    if not tag or any(character.isspace() for character in tag):
         raise ValueError(f"the tag must be one word, got {tag!r}")
     ranker = load_ranker(model)
 
@@ -94,10 +94,10 @@ def _check_for_trec(block: "QueryStream", names: list[str]) -> None:
     """Raise if a name has spaces, which end it for trec_eval, or a query has two documents of one name."""
     for q, qid in enumerate(map(str, block.qids.tolist())):
         own = names[int(block.offsets[q]) : int(block.offsets[q + 1])]
-        for what, one in (("query id", qid), *(("document id", name) for name in own)):
-            if one.split() != [one]:
-                problem = "which has spaces" if one else "which is empty"
-                raise ValueError(f"a TREC run cannot hold the {what} {one!r}, {problem}; --json can")
+        for what, name in (("query id", qid), *(("document id", name) for name in own)):
+            if name.split() != [name]:
+                problem = "which has spaces" if name else "which is empty"
+                raise ValueError(f"a TREC run cannot hold the {what} {name!r}, {problem}; --json can")
         if len(set(own)) < len(own):
             twice = next(name for name in own if own.count(name) > 1)
             raise ValueError(
@@ -127,11 +127,11 @@ def _names(block: "QueryStream") -> list[str]:
     docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
     comments = [""] * block.n_documents if block.comments is None else block.comments.tolist()
     words = [next(iter(comment.removesuffix("docid =").split()), "") for comment in comments]
-    found = [docid or word for docid, word in zip(docids, words, strict=True)]  # an id that is empty is none
+    names = [docid or word for docid, word in zip(docids, words, strict=True)]  # an id that is empty is none
     for start, stop in pairwise(block.offsets.tolist()):
         unnamed = [row for row in range(start, stop) if not docids[row]]
-        given = [words[row] for row in unnamed if words[row]]
+        own_words = [words[row] for row in unnamed if words[row]]
         for row in unnamed:
-            if not words[row] or len(set(given)) < len(given):
-                found[row] = str(row - start + 1)
-    return found
+            if not words[row] or len(set(own_words)) < len(own_words):
+                names[row] = str(row - start + 1)
+    return names

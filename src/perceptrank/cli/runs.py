@@ -79,8 +79,8 @@ class Run:
     def _last(self) -> str:
         return self._ends[max(self._ends)]
 
-    def _check(self, found: str, known: str, block: "QueryStream", q: int, saved: Path | None) -> None:
-        if known and found != known:
+    def _check(self, current: str, known: str, block: "QueryStream", q: int, saved: Path | None) -> None:
+        if known and current != known:
             which = "begins" if known == self._begins else "stopped"
             raise ValueError(
                 f"{saved} was learned from other queries, or with other options of reading: the query that its run "
@@ -97,11 +97,11 @@ def fingerprint(block: "QueryStream", q: int) -> str:
     """Return a hash of a query: its name, grades and features."""
     start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
     features = block.X[start:stop]
-    found = hashlib.sha256(f"{block.qids[q]} {features.dtype} {features.shape}\n".encode(errors="surrogatepass"))
+    digest = hashlib.sha256(f"{block.qids[q]} {features.dtype} {features.shape}\n".encode(errors="surrogatepass"))
     for array in _arrays(features):
-        found.update(array.tobytes())
-    found.update(block.relevance[start:stop].tobytes())
-    return found.hexdigest()[:32]
+        digest.update(array.tobytes())
+    digest.update(block.relevance[start:stop].tobytes())
+    return digest.hexdigest()[:32]
 
 
 def _arrays(features: "AnyFeatures") -> "Iterable[npt.NDArray[Any]]":

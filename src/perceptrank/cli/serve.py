@@ -136,7 +136,7 @@ def serve(
     if add_token is not None:
         name, _, scopes = add_token.partition("=")
         data.mkdir(parents=True, exist_ok=True)
-        print(Access(data).add(name, [one for one in scopes.split(",") if one]))
+        print(Access(data).add(name, [scope for scope in scopes.split(",") if scope]))
         return
     from perceptrank.serve.config import Config
     from perceptrank.serve.http.app import make_app

@@ -75,16 +75,16 @@ def simulate(
     if kind is not Simulation.drifting and any(value is not None for value in only_drifting.values()):
         raise ValueError("--drift and --period are for --kind drifting")
     settings = sizes | only_separable | only_drifting
-    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    chosen: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     report: dict[str, object] = {"destination": destination, "queries": n_queries, "seed": seed}
     if kind is Simulation.separable:
-        simulated = pr.separable_blocks(n_queries, noise=noise, seed=seed, **given)
+        simulated = pr.separable_blocks(n_queries, noise=noise, seed=seed, **chosen)
         blocks = iter(simulated.blocks)
         report |= {"margin": simulated.margin, "ranker": simulated.ranker.tolist()}
     elif kind is Simulation.drifting:
-        blocks = pr.drifting(n_queries, noise=noise, seed=seed, **given).blocks()
+        blocks = pr.drifting(n_queries, noise=noise, seed=seed, **chosen).blocks()
     else:
-        blocks = pr.mslr_shaped(n_queries, noise=noise, seed=seed, **given).blocks()
+        blocks = pr.mslr_shaped(n_queries, noise=noise, seed=seed, **chosen).blocks()
     write(blocks, Writing(destination, to, overwrite=overwrite))
     if as_json:
         print_json(report, file=sys.stderr if destination == "-" else sys.stdout)

@@ -47,13 +47,13 @@ def warm_up(
     try:
         pr.read_letor(io.BytesIO(_LETOR))
         for name, learner in learners.items():
-            before, begun = len(compiled), time.perf_counter()
+            before, begin = len(compiled), time.perf_counter()
             for dtype in (np.float32, np.float64):
                 features = np.arange(8, dtype=dtype).reshape(4, 2)
                 stream = pr.QueryStream.from_arrays(features, _GRADES, group=_QUERIES)
                 learner.learn(stream, DEFAULT_RECORD)
                 learner.scores(stream)
-            seconds = round(time.perf_counter() - begun, 3)
+            seconds = round(time.perf_counter() - begin, 3)
             rows.append({"algorithm": name, "compiled": len(compiled) - before, "seconds": seconds})
     finally:
         stop()

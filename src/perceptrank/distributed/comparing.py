@@ -56,7 +56,7 @@ class Pass:
                 try:
                     traces.append(learner.learn(block, self.measures))
                 except _KINDS as error:
-                    kind = next(number for number, one in enumerate(_KINDS) if isinstance(error, one))
+                    kind = next(number for number, each in enumerate(_KINDS) if isinstance(error, each))
                     return Compared(learner.model, None, (kind, str(error)))
         return Compared(learner.model, Trace.concatenate(traces))
 
@@ -153,11 +153,11 @@ def _source(stream: Any, options: dict[str, Any]) -> Shard:
     """Return the whole stream as one shard."""
     if hasattr(stream, "__dask_graph__"):
         raise TypeError("learners are compared on one order of queries: write the Dask collection to files first")
-    given: Any = [stream] if isinstance(stream, (str, os.PathLike)) else stream
-    if isinstance(given, (list, tuple)) and given and all(isinstance(one, (str, os.PathLike)) for one in given):
-        return file_shards(given, 1, options)[0]
+    source: Any = [stream] if isinstance(stream, (str, os.PathLike)) else stream
+    if isinstance(source, (list, tuple)) and source and all(isinstance(path, (str, os.PathLike)) for path in source):
+        return file_shards(source, 1, options)[0]
     if options:
         raise TypeError(f"{', '.join(options)} apply to files only")
-    blocks: Blocks = given
+    blocks: Blocks = source
     check_repeatable(blocks)
     return StreamShard(blocks, 0)

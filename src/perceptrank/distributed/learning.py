@@ -60,7 +60,7 @@ class Checkpoint:
             self._run["origin"] = run["origin"]  # the ranker has learned these epochs already
         differing = [name for name, value in self._run.items() if run.get(name) != value]
         if differing:
-            how = " and ".join(_WORDS[one] for one in differing)
+            how = " and ".join(_WORDS[name] for name in differing)
             raise ValueError(
                 f"{self.folder} is the checkpoint of another run, which {how}: "
                 "give another folder, or the same arguments as before"
@@ -202,7 +202,7 @@ def learn(
     >>> import perceptrank as pr
     >>> stream = pr.separable(200, n_features=5, seed=0).stream
     >>> ranker, traces = learn(pr.ListwisePerceptron(), [stream[:100], stream[100:]], epochs=3)
-    >>> ranker.n_queries, [[len(one) for one in epoch] for epoch in traces]
+    >>> ranker.n_queries, [[len(trace) for trace in epoch] for epoch in traces]
     (600, [[100, 100], [100, 100], [100, 100]])
     """
     check_mixable(ranker)
@@ -212,24 +212,24 @@ def learn(
         check_positive("timeout", timeout)
     recorded = tuple([ranker.own_measure] if measures is None else parse_all(measures))
     executor = executor_of(client, timeout)
-    found = _shards(parts, shards, assume_grouped, options)
+    all_shards = _shards(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []
     kept_in = None
     if checkpoint is not None:
-        settings = {"mixed_by": mixed_by, "measures": [str(one) for one in recorded], "traces": bool(traces)}
-        kept_in = Checkpoint(checkpoint, ranker, found, settings)
+        settings = {"mixed_by": mixed_by, "measures": [str(measure) for measure in recorded], "traces": bool(traces)}
+        kept_in = Checkpoint(checkpoint, ranker, all_shards, settings)
         kept = kept_in.resume(ranker)
         if kept_in.epoch > epochs:
             raise ValueError(f"epochs must be at least {kept_in.epoch}, as {checkpoint} has so many, got {epochs}")
     first = kept_in.epoch if kept_in is not None else 0
     for epoch in range(first, epochs):
         before = ranker.model
-        task = Task(ranker, recorded, holds=len(found) > 1 and before.has_begun, traces=traces)
-        outcomes = _run_epoch(executor, task, found, epoch, epochs, progress)
-        if all(one.model.queries == before.queries for one in outcomes):
+        task = Task(ranker, recorded, holds=len(all_shards) > 1 and before.has_begun, traces=traces)
+        outcomes = _run_epoch(executor, task, all_shards, epoch, epochs, progress)
+        if all(outcome.model.queries == before.queries for outcome in outcomes):
             raise ValueError("there are no queries to learn from: all shards are empty")
-        after = mixed(before, [one.model for one in outcomes], mixed_by)
-        of_epoch = [one.trace for one in outcomes if one.trace is not None]
+        after = mixed(before, [outcome.model for outcome in outcomes], mixed_by)
+        of_epoch = [outcome.trace for outcome in outcomes if outcome.trace is not None]
         try:
             ranker.adopt(after, after=before)
         except RuntimeError:
@@ -273,4 +273,4 @@ def _shards(parts: Any, shards: int | None, assume_grouped: bool, options: dict[
 def _is_of_dask(parts: Any) -> bool:
     """Tell whether parts are a Dask collection, or several, without importing Dask."""
     several = isinstance(parts, (list, tuple)) and len(parts) > 0
-    return all(hasattr(one, "__dask_graph__") for one in parts) if several else hasattr(parts, "__dask_graph__")
+    return all(hasattr(part, "__dask_graph__") for part in parts) if several else hasattr(parts, "__dask_graph__")

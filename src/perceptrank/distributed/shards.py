@@ -118,32 +118,32 @@ class StreamShard:
 def file_shards(paths: Sequence[Any], shards: int | None, options: dict[str, Any]) -> list[Shard]:
     """Deal files to shards in their order: one each, or as evenly as their sizes allow to so many shards."""
     files = [file for path in paths for file in _files(path)]
-    given = tuple(sorted(options.items()))
+    chosen = tuple(sorted(options.items()))
     if shards is None or shards == len(files):
-        return [FileShard((path,), given) for path in files]
+        return [FileShard((path,), chosen) for path in files]
     sizes = [_size(path) for path in files]
     if shards < len(files):
-        return [FileShard(tuple(files[first:last]), given) for first, last in _deal(sizes, shards)]
+        return [FileShard(tuple(files[first:last]), chosen) for first, last in _deal(sizes, shards)]
     dealt: list[Shard] = []
     for path, n in zip(files, pieces_of(sizes, shards), strict=True):
-        dealt += [FileShard((path,), given)] if n == 1 else split_file(path, n, given)
+        dealt += [FileShard((path,), chosen)] if n == 1 else split_file(path, n, chosen)
     return dealt
 
 
 def stream_shards(streams: Iterable[Blocks], shards: int | None) -> list[StreamShard]:
     """Make a shard of each stream, or so many: of lists of them, or of parts of them."""
-    found = list(streams)
-    for stream in found:
+    whole = list(streams)
+    for stream in whole:
         if not isinstance(stream, QueryStream) and iter(stream) is stream:
             raise TypeError("streams of several epochs must be re-iterable: a QueryStream, a Scan or a list")
-    if shards is None or shards == len(found):
-        return [StreamShard(stream, number) for number, stream in enumerate(found)]
-    known = [stream for stream in found if isinstance(stream, QueryStream)]
-    if len(known) < len(found):
+    if shards is None or shards == len(whole):
+        return [StreamShard(stream, number) for number, stream in enumerate(whole)]
+    known = [stream for stream in whole if isinstance(stream, QueryStream)]
+    if len(known) < len(whole):
         raise TypeError("only streams in memory can be joined or split to other shards: give as many as shards")
     sizes = [stream.n_documents for stream in known]
     dealt: list[Blocks]
-    if shards < len(found):
+    if shards < len(whole):
         dealt = [known[first:last] for first, last in _deal(sizes, shards)]
     else:
         pieces = zip(known, pieces_of(sizes, shards), strict=True)
@@ -167,9 +167,9 @@ def _deal(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(ends))
 
 
-def _files(given: Any) -> list[str]:
-    path = os.fspath(given)
-    return [path] if is_store(Path(path)) else [os.fspath(one) for one in find_files(path)]  # type: ignore[arg-type]
+def _files(name: Any) -> list[str]:
+    path = os.fspath(name)
+    return [path] if is_store(Path(path)) else [os.fspath(file) for file in find_files(path)]  # type: ignore[arg-type]
 
 
 def _size(path: str) -> int:
@@ -188,17 +188,17 @@ def as_shards(parts: Any, shards: int | None = None, options: dict[str, Any] | N
         )
     if not isinstance(parts, Iterable):
         raise TypeError(f"parts must be files, streams or a Dask collection, got {type(parts).__name__}")
-    found = list(parts)
-    if not found:
+    several = list(parts)
+    if not several:
         raise ValueError("parts must not be empty: there are no queries to learn from")
-    if all(isinstance(one, (str, os.PathLike)) for one in found):
-        return file_shards(found, shards, options or {})
+    if all(isinstance(part, (str, os.PathLike)) for part in several):
+        return file_shards(several, shards, options or {})
     if options:
         raise TypeError(f"{', '.join(options)} apply to files only")
-    return [*stream_shards(found, shards)]
+    return [*stream_shards(several, shards)]
 
 
 def shard_error(of: str, number: int, name: str, where: str, error: BaseException) -> ShardError:
     """Return the error of a shard, or of whatever the work is done with, with what the worker said."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ShardError(number, f"{of} {number} ({name}) failed{where}: {said}")
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ShardError(number, f"{of} {number} ({name}) failed{where}: {message}")

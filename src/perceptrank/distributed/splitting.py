@@ -175,13 +175,13 @@ def _split_text(path: str, n: int, options: dict[str, Any]) -> list[TextShard]:
         start = file.tell()
         if _QUERY.match(file.readline()) is None:
             raise ValueError(f"{path} cannot be split to shards: {_ADVICE}")
-        found = {_query_after(file, start + (size - start) * number // n) for number in range(1, n)}
-    ends = [start, *sorted(found - {start, size}), size]
+        starts = {_query_after(file, start + (size - start) * number // n) for number in range(1, n)}
+    ends = [start, *sorted(starts - {start, size}), size]
     whole = next(as_blocks(open_sources([path], **options)))  # which has as many features as all of the file
     known = {name: value for name, value in options.items() if name not in _NOT_OF_TEXT}
     known |= {"n_features": whole.n_features, "sparse": whole.is_sparse}
-    given, names = tuple(sorted(known.items())), options.get("names")
-    return [TextShard(path, header, *bounds, given, names) for bounds in itertools.pairwise(ends)]
+    chosen, names = tuple(sorted(known.items())), options.get("names")
+    return [TextShard(path, header, *bounds, chosen, names) for bounds in itertools.pairwise(ends)]
 
 
 def _header_of(file: io.BufferedReader) -> bytes:
@@ -205,9 +205,9 @@ def _query_after(file: io.BufferedReader, place: int) -> int:
         line = file.readline()
         if not line:
             return start
-        found = _QUERY.match(line)
-        if found is None:
+        query = _QUERY.match(line)
+        if query is None:
             continue
-        if current is not None and found[1] != current:
+        if current is not None and query[1] != current:
             return start
-        current = found[1]
+        current = query[1]

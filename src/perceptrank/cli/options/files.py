@@ -78,7 +78,7 @@ def roles_of(annotations: Mapping[str, Any]) -> dict[str, list[Reads | Writes]]:
 
 
 def check_files(
-    roles: Mapping[str, Sequence[Reads | Writes]], given: Mapping[str, Any], plugins: Sequence[Path]
+    roles: Mapping[str, Sequence[Reads | Writes]], values: Mapping[str, Any], plugins: Sequence[Path]
 ) -> None:
     """Raise if something that is to be written is read as well, is to be written twice, or cannot be written."""
     from perceptrank.io.atomic import check_writable
@@ -86,7 +86,7 @@ def check_files(
     read = [(source, Reads()) for path in plugins for source in _inputs(os.fspath(path), What.file)]
     written: list[_Output] = []
     for option, role in ((option, role) for option, several in roles.items() for role in several):
-        for value in _values(given.get(option))[role.part]:
+        for value in _values(values.get(option))[role.part]:
             if isinstance(role, Reads):
                 read += [(source, role) for source in _inputs(value, role.what)]
             else:

@@ -59,7 +59,7 @@ class Reading(Dialect):
         from perceptrank.io.sources import open_sources
 
         return open_sources(
-            [standard_input() if one == "-" else one for one in self.files],
+            [standard_input() if file == "-" else file for file in self.files],
             whole=self.whole,
             comments=self.comments,
             progress=bar,
@@ -70,7 +70,7 @@ class Reading(Dialect):
 
     def options(self) -> dict[str, Any]:
         """Return what `open_sources` takes beside the files."""
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "n_features": self.n_features,
             "zero_based": self.zero_based or None,
             "qid": None if self.qid is Qid.auto else self.qid.value,
@@ -81,10 +81,10 @@ class Reading(Dialect):
         }
         if self.missing and self.zero_missing:
             raise ValueError("give --keep-missing or --zero-missing, not both")
-        given = {name: value for name, value in given.items() if value is not None}
-        given["columns"] = self.column_names()
-        given["missing"] = "keep" if self.missing else "zero" if self.zero_missing else "error"
-        return given | {"sparse": self.sparse, "feature_paths": list(self.feature_paths or ())}
+        options = {name: value for name, value in options.items() if value is not None}
+        options["columns"] = self.column_names()
+        options["missing"] = "keep" if self.missing else "zero" if self.zero_missing else "error"
+        return options | {"sparse": self.sparse, "feature_paths": list(self.feature_paths or ())}
 
     def column_names(self) -> dict[str, Any]:
         """Names of columns of tables and Parquet files; several features make a list."""
@@ -92,7 +92,7 @@ class Reading(Dialect):
         for pair in self.column or []:
             role, _, name = pair.partition("=")
             if not name or role not in _ROLES:
-                known = ", ".join(f"{one}=NAME" for one in _ROLES)
+                known = ", ".join(f"{each}=NAME" for each in _ROLES)
                 raise ValueError(f"a column must be one of {known}, got {pair!r}")
             if role == "feature":
                 named.setdefault("features", []).append(name)
@@ -101,16 +101,16 @@ class Reading(Dialect):
         return named
 
 
-def _say_what_is_left_out(found: tuple[str, ...] | None, names: tuple[str, ...]) -> None:
-    others = [name for name in found or () if name not in set(names)]
-    if others and set(names) <= set(found or ()):
+def _say_what_is_left_out(features: tuple[str, ...] | None, names: tuple[str, ...]) -> None:
+    others = [name for name in features or () if name not in set(names)]
+    if others and set(names) <= set(features or ()):
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         complain(f"features unknown to the model are ignored: {', '.join(others[:5])}{more}")
 
 
 def needed_names(*models: Any) -> tuple[str, ...] | None:
     """Return the names of all features that models need; None if one takes any."""
-    needed = [one.model.needed_names for one in models if one is not None]
+    needed = [learner.model.needed_names for learner in models if learner is not None]
     if any(names is None for names in needed):
         return None
     return tuple(dict.fromkeys(name for names in needed for name in names))

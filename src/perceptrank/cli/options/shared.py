@@ -114,15 +114,15 @@ class LearnerSettings:
         from perceptrank.cli.terminal.errors import leave_alone
 
         flags = {"measure": self.measure, "average": self.average} | others
-        given = {name: value for name, value in flags.items() if value is not None}
+        chosen = {name: value for name, value in flags.items() if value is not None}
         if names := chosen_transforms(self.transforms):
             # None would stand for the transforms of the learner inside, or for those that default learners have.
-            given["transforms"] = [] if names == ["none"] else names[0] if len(names) == 1 else names
+            chosen["transforms"] = [] if names == ["none"] else names[0] if len(names) == 1 else names
         free = parse_settings(self.pairs or [])
         leave_alone(free)
-        if twice := sorted(set(given) & set(free)):
+        if twice := sorted(set(chosen) & set(free)):
             raise ValueError(f"{', '.join(twice)} is given twice, by its own option and by --set")
-        return given | free
+        return chosen | free
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,19 +183,19 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in signature(command).parameters.values():
         if is_dataclass(parameter.annotation):
             options = _options_of(parameter.annotation)
-            groups[parameter.name] = parameter.annotation, [one.name for one in options]
+            groups[parameter.name] = parameter.annotation, [option.name for option in options]
             parameters += options
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
     @wraps(command)
-    def call(**given: Any) -> None:
+    def call(**values: Any) -> None:
         for name, (group, names) in groups.items():
-            given[name] = group(**{one: given.pop(one) for one in names})
-        command(**given)
+            values[name] = group(**{option: values.pop(option) for option in names})
+        command(**values)
 
     call.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     call.roles = roles_of(call.__annotations__)  # type: ignore[attr-defined]
     return call
 
@@ -204,11 +204,11 @@ def _options_of(group: Any) -> list[Parameter]:
     """Fields of a group that say what they are on the command line; others are for the commands."""
     return [
         Parameter(
-            one.name,
+            field.name,
             Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if one.default is MISSING else one.default,
-            annotation=one.type,
+            default=Parameter.empty if field.default is MISSING else field.default,
+            annotation=field.type,
         )
-        for one in fields(group)
-        if get_origin(one.type) is Annotated
+        for field in fields(group)
+        if get_origin(field.type) is Annotated
     ]
