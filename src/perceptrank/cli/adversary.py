@@ -1,7 +1,7 @@
 """The command `adversary`."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -9,9 +9,6 @@ import perceptrank as pr
 from perceptrank.cli.making import has_setting, make_learner
 from perceptrank.cli.options.shared import AsJson, LearnerSettings, Measure, Pairs
 from perceptrank.cli.terminal.tables import announce_compiling, print_text, show
-
-if TYPE_CHECKING:
-    from perceptrank.learners.learner import Learner
 
 
 class Version(StrEnum):
@@ -114,7 +111,7 @@ def adversary(
 
 
 def _play_budget(
-    algorithm: str, learner: "Learner", budget: int, rounds: int | None, radius: float, record: str, as_json: bool
+    algorithm: str, learner: "pr.Learner", budget: int, rounds: int | None, radius: float, record: str, as_json: bool
 ) -> None:
     """Play against a learner on a budget, and show how it went."""
     game = pr.theory.play_budget(learner, budget, rounds=rounds, radius=radius, measure=record)
@@ -143,7 +140,7 @@ def _play_budget(
         )
 
 
-def _play_margin(algorithm: str, learner: "Learner", margin: float, n_documents: int | None, as_json: bool) -> None:
+def _play_margin(algorithm: str, learner: "pr.Learner", margin: float, n_documents: int | None, as_json: bool) -> None:
     """Let a listwise perceptron learn the stream on which its margin costs it the most."""
     if not isinstance(learner, pr.ListwisePerceptron) or learner.margin is not None or learner.average:
         raise ValueError("--version margin needs listwise with a relative margin and average=false")
@@ -183,7 +180,7 @@ def _play_margin(algorithm: str, learner: "Learner", margin: float, n_documents:
         )
 
 
-def _upper_bound(learner: "Learner", radius: float, margin: float, measure: str, n_documents: int) -> float | None:
+def _upper_bound(learner: "pr.Learner", radius: float, margin: float, measure: str, n_documents: int) -> float | None:
     """Return what the learner's theorem allows, if it has one on the rankings that it shows, of features as sent.
 
     All queries have one relevant document, whose weight is 1 whatever measure is learned: so what is lost in another

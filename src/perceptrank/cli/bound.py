@@ -17,10 +17,6 @@ from perceptrank.cli.terminal.tables import ProgressBar, as_text, is_wide, print
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.plots import Chart
-    from perceptrank.learners.learner import Learner
-    from perceptrank.stream.blocks import Scan
-    from perceptrank.stream.query_stream import QueryStream
-    from perceptrank.theory import Comparator, Margin
 
 _POINTS = 1000
 _MOST_BYTES_KEPT = 2**30
@@ -95,10 +91,10 @@ def bound(
         print_text(str(facts))
 
 
-def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[str, Learner]":
+def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[str, pr.Learner]":
     from perceptrank.stream.validation import check_choice
 
-    learners: dict[str, Learner] = {}
+    learners: dict[str, pr.Learner] = {}
     with_theorem = [name for name, kind in pr.algorithms().items() if kind().theorem.surrogate is not None]
     for name in algorithms:
         check_choice("algorithm", name, pr.algorithms())
@@ -111,11 +107,11 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
     return learners
 
 
-def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "Scan | list[QueryStream]":
+def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "pr.Scan | list[pr.QueryStream]":
     """Return re-iterable blocks, in memory if they are small or come from standard input."""
     from perceptrank.transforms.parsing import make_transforms
 
-    def blocks() -> "Iterator[QueryStream]":
+    def blocks() -> "Iterator[pr.QueryStream]":
         for block in reading.blocks(bar):
             for transform in make_transforms(transforms):
                 block = transform.transform(block)  # noqa: PLW2901
@@ -133,7 +129,7 @@ def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "Scan 
 class _Facts:
     """Margin, radius, diameter and weight ratio of a stream, and the bounds that follow."""
 
-    def __init__(self, stream: "Scan | list[QueryStream]", measure: str, best: "Margin") -> None:
+    def __init__(self, stream: "pr.Scan | list[pr.QueryStream]", measure: str, best: "pr.theory.Margin") -> None:
         self.stream, self.measure, self.best = stream, measure, best
         self.radius, self.diameter = pr.theory.radius(stream), pr.theory.diameter(stream, measure)
         self.weight_ratio = pr.theory.bounds.weight_ratio(measure, stream)
@@ -143,7 +139,7 @@ class _Facts:
         largest = max(1.0 if block.weights is None else float(block.weights.max()) for block in stream)
         self.largest_weight = largest if self.weighted else 1.0
 
-    def comparators(self, learner: "Learner") -> "list[Comparator]":
+    def comparators(self, learner: "pr.Learner") -> "list[pr.theory.Comparator]":
         """The best fixed ranker for the learner's constant, and the one that ranks all documents alike."""
         import numpy as np
 
@@ -154,7 +150,7 @@ class _Facts:
         alike = pr.theory.cumulative_surrogate(nothing, self.stream, self.measure, surrogate=surrogate)
         return [best, pr.theory.Comparator(0.0, alike, nothing, surrogate=surrogate)]
 
-    def row(self, name: str, learner: "Learner", loss: float) -> dict[str, Any]:
+    def row(self, name: str, learner: "pr.Learner", loss: float) -> dict[str, Any]:
         """A learner's loss and promises."""
         sizes: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius, "n_documents": self.longest}
         if self.best.separable:

@@ -35,11 +35,6 @@ from perceptrank.cli.terminal.tables import (
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from perceptrank.evaluation.trace import Trace
-    from perceptrank.learners.learner import Learner
-    from perceptrank.measures import Measure
-    from perceptrank.stream.query_stream import QueryStream
-
 _ORDERS = 10
 _FEWEST_COLUMNS = 3
 
@@ -84,8 +79,8 @@ class Orders:
 
 
 def compare_over_orders(
-    learners: "dict[str, Learner]",
-    recorded: "list[Measure]",
+    learners: "dict[str, pr.Learner]",
+    recorded: "list[pr.Measure]",
     reading: Reading,
     orders: Orders,
     plot: Path | None,
@@ -102,7 +97,7 @@ def compare_over_orders(
     done = 0
     with ProgressBar("comparing") as bar:
 
-        def advance(traces: "dict[str, Trace]") -> None:
+        def advance(traces: "dict[str, pr.Trace]") -> None:
             nonlocal done
             done += len(next(iter(traces.values())))
             bar(done, len(seeds) * len(stream))
@@ -131,16 +126,16 @@ def compare_over_orders(
     _show(result, seed)
 
 
-def _whole(reading: Reading, bar: ProgressBar) -> "QueryStream":
+def _whole(reading: Reading, bar: ProgressBar) -> "pr.QueryStream":
     """Return all queries: a store as it is on disk, other files in memory."""
     from perceptrank.io.paths import is_store
 
     if len(reading.files) == 1 and reading.sparse is None and is_store(Path(reading.files[0])):
-        return cast("QueryStream", reading.opened(bar))
+        return cast("pr.QueryStream", reading.opened(bar))
     return pr.QueryStream.concatenate(list(reading.blocks(bar)))
 
 
-def _held_out(reading: Reading, files: list[str], stream: "QueryStream") -> "Iterator[QueryStream]":
+def _held_out(reading: Reading, files: list[str], stream: "pr.QueryStream") -> "Iterator[pr.QueryStream]":
     """Yield held-out queries; whether learners will be able to rank them is found out before they learn."""
     blocks = replace(reading, files=list(files)).blocks(_nothing)
     first = next(blocks, None)
@@ -264,7 +259,7 @@ def compare(
 
 
 def _compared(
-    learners: "dict[str, Learner]", recorded: "list[Measure]", reading: Reading, start: float
+    learners: "dict[str, pr.Learner]", recorded: "list[pr.Measure]", reading: Reading, start: float
 ) -> "pr.Comparison":
     shown = _LiveTable(list(learners), str(recorded[0]), start)
     with ProgressBar("comparing") as bar, shown:
@@ -273,7 +268,7 @@ def _compared(
 
 
 def _compared_on(
-    cluster: Cluster, learners: "dict[str, Learner]", recorded: "list[Measure]", reading: Reading
+    cluster: Cluster, learners: "dict[str, pr.Learner]", recorded: "list[pr.Measure]", reading: Reading
 ) -> "pr.Comparison":
     from perceptrank.distributed.comparing import compare as compare_on
 
@@ -282,13 +277,13 @@ def _compared_on(
         return compare_on(learners, reading.files, recorded, client, on_error="drop", progress=bar, **reading.options())
 
 
-def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> "dict[str, Learner]":
+def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> "dict[str, pr.Learner]":
     """Make each learner, once for every rate if its rankings depend on that."""
     names = sorted(pr.algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
     unknown = [key for key in settings if not any(has_setting(name, key) for name in names)]
     if unknown:
         raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
-    learners: dict[str, Learner] = {}
+    learners: dict[str, pr.Learner] = {}
     for name in names:
         own = {key: value for key, value in settings.items() if has_setting(name, key)}
         wanted = {name: own}
@@ -320,7 +315,7 @@ class _LiveTable:
         self._n_queries = self._n_counted = 0
         self._live: Live | None = None
 
-    def __call__(self, traces: "dict[str, Trace]") -> None:
+    def __call__(self, traces: "dict[str, pr.Trace]") -> None:
         """Take a block's traces."""
         if not self.is_live:
             return

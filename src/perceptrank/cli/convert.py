@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
@@ -16,9 +16,6 @@ from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import AsJson, Dialect, Overwrite, To
 from perceptrank.cli.terminal.streams import say, standard_output
 from perceptrank.cli.terminal.tables import ProgressBar, print_json
-
-if TYPE_CHECKING:
-    from perceptrank.stream.query_stream import QueryStream
 
 
 class Layout(StrEnum):
@@ -140,7 +137,7 @@ def _is_compaction(sources: list[str], writing: Writing) -> bool:
     return True
 
 
-def write(blocks: "Iterator[QueryStream]", writing: Writing) -> None:
+def write(blocks: "Iterator[pr.QueryStream]", writing: Writing) -> None:
     """Write blocks."""
     path = Path(writing.destination)
     kind = writing.format
@@ -172,7 +169,7 @@ class _Counted:
 
     n_queries = n_documents = n_features = 0
 
-    def add(self, block: "QueryStream") -> "QueryStream":
+    def add(self, block: "pr.QueryStream") -> "pr.QueryStream":
         self.n_queries += len(block)
         self.n_documents += block.n_documents
         self.n_features = block.n_features

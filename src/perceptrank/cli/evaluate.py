@@ -4,7 +4,7 @@ import math
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,11 +15,6 @@ from perceptrank.cli.options.reading import Reading, needed_names
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, Record
 from perceptrank.cli.terminal.streams import say
 from perceptrank.cli.terminal.tables import ProgressBar, interval, is_wide, plain, print_json, print_rows, show
-
-if TYPE_CHECKING:
-    from perceptrank.evaluation.differences import Difference
-    from perceptrank.evaluation.evaluation import Evaluation
-    from perceptrank.learners.learner import Learner
 
 _KEPT = 10
 _CONFIDENCE = 0.95
@@ -96,7 +91,7 @@ def evaluate(
         raise typer.Exit(code)
 
 
-def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> tuple[Any, Reading]:
+def _labels(by: str | None, rankers: "dict[str, pr.Learner]", reading: Reading) -> tuple[Any, Reading]:
     """Return what to slice by; a column of Parquet files that is not a feature of the models is not read as one."""
     from perceptrank.io.parquet_columns import default_columns
     from perceptrank.io.query_labels import read_labels
@@ -119,7 +114,7 @@ def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> 
 
 
 def _evaluate_one(
-    model: str, ranker: "Learner", record: list[str] | None, reading: Reading, start: float, *, as_json: bool
+    model: str, ranker: "pr.Learner", record: list[str] | None, reading: Reading, start: float, *, as_json: bool
 ) -> None:
     with ProgressBar("evaluating") as bar:
         trace = pr.evaluate(ranker, reading.blocks(bar, names=needed_names(ranker)), record or DEFAULT_RECORD)
@@ -155,7 +150,7 @@ def exit_code(answer: str) -> int:
     return {"yes": 0, "no": _NO}.get(answer, _UNDECIDED)
 
 
-def show_decision(result: "Evaluation", *, by: str | None, n_worst: int) -> None:
+def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> None:
     """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
     percent = f"{result.confidence * 100:g}% interval"
     means = [
@@ -175,18 +170,18 @@ def show_decision(result: "Evaluation", *, by: str | None, n_worst: int) -> None
     say(result.verdict)
 
 
-def _columns(difference: "Difference", percent: str) -> dict[str, Any]:
+def _columns(difference: "pr.Difference", percent: str) -> dict[str, Any]:
     interval = "few queries" if difference.is_small else f"{difference.low:+.4f} to {difference.high:+.4f}"
     mean = difference.difference
     return {"difference": "-" if math.isnan(mean) else f"{mean:+.4f}", percent: interval}
 
 
-def _counts(difference: "Difference") -> dict[str, Any]:
+def _counts(difference: "pr.Difference") -> dict[str, Any]:
     counts: dict[str, Any] = {"better": difference.n_better, "worse": difference.n_worse}
     return counts | ({"queries that count": difference.n_queries} if is_wide() else {})
 
 
-def _show_slices(result: "Evaluation", by: str, percent: str) -> None:
+def _show_slices(result: "pr.Evaluation", by: str, percent: str) -> None:
     rows = [
         {"slice": part.label, "queries": part.n_queries, "model": difference.model, **_columns(difference, percent)}
         for part in result.slices[:_MOST_SLICES]
@@ -197,7 +192,7 @@ def _show_slices(result: "Evaluation", by: str, percent: str) -> None:
         say(f"{left:,} smaller slices are not shown; --json and --page have more")
 
 
-def _show_worst(result: "Evaluation", name: str, n: int) -> None:
+def _show_worst(result: "pr.Evaluation", name: str, n: int) -> None:
     from perceptrank.evaluation.decision_page import document_name
 
     measure = str(result.measures[0])

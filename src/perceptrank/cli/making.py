@@ -2,18 +2,15 @@
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import perceptrank as pr
-
-if TYPE_CHECKING:
-    from perceptrank.learners.learner import Learner
 
 _HEAD = 2**12
 _MARK = b'"perceptrank model"'
 
 
-def kinds_of(name: str) -> "list[type[Learner]]":
+def kinds_of(name: str) -> "list[type[pr.Learner]]":
     """Find the classes of a name such as listnet, or bagging:adagrad:listnet, from the outermost to the innermost."""
     from perceptrank.learners.registry import find_kind
     from perceptrank.stream.validation import check_choice
@@ -30,11 +27,11 @@ def kinds_of(name: str) -> "list[type[Learner]]":
     return [*(wrappers[wrapper] for wrapper in outer), algorithms[algorithm]]
 
 
-def _own(kind: "type[Learner]") -> list[str]:
+def _own(kind: "type[pr.Learner]") -> list[str]:
     return [setting for setting in kind.parameter_names if not (kind.wraps and setting == "learner")]
 
 
-def _settings(kinds: "list[type[Learner]]") -> list[str]:
+def _settings(kinds: "list[type[pr.Learner]]") -> list[str]:
     """List the settings of all parts; one inside is learner__NAME if the part around it has that name too."""
     own = _own(kinds[0])
     inside = _settings(kinds[1:]) if len(kinds) > 1 else []
@@ -50,7 +47,7 @@ def has_setting(name: str, setting: str) -> bool:
     return False
 
 
-def make_learner(name: str, settings: dict[str, Any]) -> "Learner":
+def make_learner(name: str, settings: dict[str, Any]) -> "pr.Learner":
     """Make a learner by name, with settings that it must have; each goes to the outermost part that has it."""
     unknown = [setting for setting in settings if not has_setting(name, setting)]
     if unknown:
@@ -58,7 +55,7 @@ def make_learner(name: str, settings: dict[str, Any]) -> "Learner":
     return _make(kinds_of(name), dict(settings))
 
 
-def _make(kinds: "list[type[Learner]]", settings: dict[str, Any]) -> "Learner":
+def _make(kinds: "list[type[pr.Learner]]", settings: dict[str, Any]) -> "pr.Learner":
     own = {setting: settings.pop(setting) for setting in kinds[0].parameter_names if setting in settings}
     left: dict[str, Any] = {}
     for setting, value in settings.items():
@@ -69,7 +66,7 @@ def _make(kinds: "list[type[Learner]]", settings: dict[str, Any]) -> "Learner":
     return kinds[0](**own, **inside)
 
 
-def setting_in(learner: "Learner", name: str) -> Any:
+def setting_in(learner: "pr.Learner", name: str) -> Any:
     """Return the value of a setting as a model file has it, from the outermost part that has it."""
     parameters = learner.as_document()["parameters"]
     while name not in parameters:
@@ -153,7 +150,7 @@ def _is_model(path: str) -> bool:
             return False
 
 
-def load_ranker(path: str) -> "Learner":
+def load_ranker(path: str) -> "pr.Learner":
     """Load a model, or make a ranker of the weights that a file holds."""
     from perceptrank.io.weights_file import is_model, read_weights
 

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+import perceptrank as pr
 from perceptrank.cli.making import load_ranker
 from perceptrank.cli.options.files import Writes
 from perceptrank.cli.options.reading import Reading
@@ -18,7 +19,6 @@ from perceptrank.cli.terminal.tables import ProgressBar
 
 if TYPE_CHECKING:
     from perceptrank.kernels.arrays import Floats
-    from perceptrank.stream.query_stream import QueryStream
 
 Ranked: TypeAlias = tuple[Any, list[tuple[str, float]]]
 
@@ -78,7 +78,7 @@ def _trec_lines(ranked: Iterator[Ranked], tag: str) -> Iterator[str]:
             yield f"{qid} Q0 {docid} {place} {score!r} {tag}\n"
 
 
-def _trec_judgements(block: "QueryStream", names: list[str]) -> Iterator[str]:
+def _trec_judgements(block: "pr.QueryStream", names: list[str]) -> Iterator[str]:
     """Yield the grade of each document: query, 0, document, grade."""
     for q, qid in enumerate(block.qids.tolist()):
         for row in range(int(block.offsets[q]), int(block.offsets[q + 1])):
@@ -90,7 +90,7 @@ def _trec_judgements(block: "QueryStream", names: list[str]) -> Iterator[str]:
             yield f"{qid} 0 {names[row]} {int(grade)}\n"
 
 
-def _check_for_trec(block: "QueryStream", names: list[str]) -> None:
+def _check_for_trec(block: "pr.QueryStream", names: list[str]) -> None:
     """Raise if a name has spaces, which end it for trec_eval, or a query has two documents of one name."""
     for q, qid in enumerate(map(str, block.qids.tolist())):
         own = names[int(block.offsets[q]) : int(block.offsets[q + 1])]
@@ -111,7 +111,7 @@ def _json_lines(ranked: Iterator[Ranked]) -> Iterator[str]:
         yield json.dumps({"qid": qid, "documents": listed}, ensure_ascii=False) + "\n"
 
 
-def _ranked(block: "QueryStream", names: list[str], scores: "Floats", top: int | None) -> Iterator[Ranked]:
+def _ranked(block: "pr.QueryStream", names: list[str], scores: "Floats", top: int | None) -> Iterator[Ranked]:
     """Yield each query with its best documents and their scores."""
     for q, qid in enumerate(block.qids.tolist()):
         start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
@@ -119,7 +119,7 @@ def _ranked(block: "QueryStream", names: list[str], scores: "Floats", top: int |
         yield qid, [(names[row], float(scores[row])) for row in order.tolist()]
 
 
-def _names(block: "QueryStream") -> list[str]:
+def _names(block: "pr.QueryStream") -> list[str]:
     """Name documents by their id, else by the first word of their comment, else by number in the query.
 
     First words that are not all different within a query are remarks, not names.

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,6 @@ from perceptrank.cli.options.files import Reads, What, Writes
 from perceptrank.cli.options.reading import Reading, needed_names
 from perceptrank.cli.options.shared import AsJson, Model
 from perceptrank.cli.terminal.tables import ProgressBar, console, print_json
-
-if TYPE_CHECKING:
-    from perceptrank.deploy import Contributions
-    from perceptrank.stream.query_stream import QueryStream
 
 _WIDEST = 100
 _BARS = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉█▁▂▃▄▅▆▇", "#") | {"…": "~", "±": "~"})
@@ -67,7 +63,7 @@ def show(
     if not queries.files and (query is not None or why):
         raise ValueError(f"{'--query' if query is not None else '--why'} needs a file to find documents in")
     ranker, other = load_ranker(model), None if since is None else load_ranker(since)
-    kept: list[QueryStream] = []
+    kept: list[pr.QueryStream] = []
     blocks: Any = None
     with ProgressBar("reading") as bar:
         if queries.files:
@@ -76,7 +72,7 @@ def show(
         explanation = pr.deploy.explain(ranker, blocks, since=other)
     if queries.files and not kept:
         raise ValueError(f"there is no query {query!r} in {', '.join(queries.files)}")
-    ranked: Contributions | None = explanation.contributions(kept[0]) if kept else None
+    ranked: pr.deploy.Contributions | None = explanation.contributions(kept[0]) if kept else None
     differences = [] if ranked is None or not why else ranked.why(*why)
     if plot is not None:
         explanation.plot(plot, top=top)
@@ -92,7 +88,9 @@ def show(
     print(_encodable("\n".join(texts)), end="")
 
 
-def _keeping(blocks: "Iterable[QueryStream]", query: str | None, kept: "list[QueryStream]") -> "Iterator[QueryStream]":
+def _keeping(
+    blocks: "Iterable[pr.QueryStream]", query: str | None, kept: "list[pr.QueryStream]"
+) -> "Iterator[pr.QueryStream]":
     """Yield blocks, and keep the query of an id, or the first, as it comes by."""
     for block in blocks:
         if not kept and len(block):

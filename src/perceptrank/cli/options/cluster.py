@@ -16,8 +16,6 @@ from perceptrank.cli.terminal.tables import ProgressBar, plain, show
 
 if TYPE_CHECKING:
     from perceptrank.distributed.learning import Progress
-    from perceptrank.learners.learner import Learner
-    from perceptrank.measures import Measure
 
 CONNECTS = 30  # seconds that a scheduler has to answer
 
@@ -104,8 +102,8 @@ def check_files(reading: Reading) -> None:
 
 
 def learn_from_shards(
-    learner: "Learner",
-    measures: "list[Measure]",
+    learner: "pr.Learner",
+    measures: "list[pr.Measure]",
     reading: Reading,
     sharing: Sharing,
     trace: Path | None,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import perceptrank as pr
 from perceptrank.cli.options.shared import Dialect, Files, Qid
 from perceptrank.cli.terminal.streams import complain, standard_input
 
 if TYPE_CHECKING:
     from perceptrank.stream.blocks import Blocks
-    from perceptrank.stream.query_stream import QueryStream
 
 _ROLES = ("qid", "docid", "relevance", "weight", "feature")
 
@@ -29,7 +29,7 @@ class Reading(Dialect):
         *,
         every: int | None = None,
         names: tuple[str, ...] | None = None,
-    ) -> Iterator["QueryStream"]:
+    ) -> Iterator["pr.QueryStream"]:
         """Yield the queries block by block, and tell the bar how far it is.
 
         With `every`, blocks end wherever so many queries, or a multiple of that, are complete. With `names`, features
@@ -37,11 +37,10 @@ class Reading(Dialect):
         """
         from perceptrank.io.paths import is_store
         from perceptrank.io.sources import adapt_block
-        from perceptrank.stream.query_stream import QueryStream
 
         stream = self.opened(bar, names)
         # Other readers tell the bar themselves.
-        n_documents = stream.n_documents if isinstance(stream, QueryStream) and is_store(Path(self.files[0])) else 0
+        n_documents = stream.n_documents if isinstance(stream, pr.QueryStream) and is_store(Path(self.files[0])) else 0
         queries = documents = 0
         for whole in _blocks_of(stream):
             if names and queries == 0:
@@ -116,7 +115,7 @@ def needed_names(*models: Any) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(name for names in needed for name in names))
 
 
-def _blocks_of(stream: "Blocks") -> Iterator["QueryStream"]:
+def _blocks_of(stream: "Blocks") -> Iterator["pr.QueryStream"]:
     """Yield what a scan yields, which are blocks already, and whole streams in blocks."""
     from perceptrank.stream.blocks import Scan, as_blocks
 
