@@ -10,14 +10,7 @@ from perceptrank.cli.making import has_setting, make_learner
 from perceptrank.cli.options.shared import AsJson, LearnerSettings, Measure, Pairs
 from perceptrank.cli.terminal.tables import announce_compiling, print_text, show
 
-
-class Version(StrEnum):
-    """The adversary's game."""
-
-    sharp = "sharp"
-    paper = "paper"
-    exact = "exact"
-    margin = "margin"
+Version = StrEnum("Version", "sharp paper exact margin")  # the adversary's game
 
 
 def adversary(

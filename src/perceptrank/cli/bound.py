@@ -10,7 +10,7 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.making import make_learner, parse_rates
-from perceptrank.cli.options.files import Writes
+from perceptrank.cli.options.files import What, Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import AsJson, Transforms, chosen_transforms
 from perceptrank.cli.terminal.tables import ProgressBar, as_text, is_wide, print_text, show
@@ -35,7 +35,9 @@ def bound(
     measure: Annotated[str, typer.Option(help="Measure to learn; the loss is 1 minus it.")] = "ndcg@10",
     transforms: Transforms = None,
     tolerance: Annotated[float, typer.Option(help="Relative precision of the margin.")] = 1e-3,
-    plot: Annotated[Path | None, typer.Option(help="Image file for a plot of losses and bounds."), Writes()] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Image file for a plot of losses and bounds."), Writes(What.image)
+    ] = None,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
@@ -47,10 +49,6 @@ def bound(
     """
     names = list(dict.fromkeys(algorithm or ["slam", "minimax", "listwise"]))
     rates = parse_rates(learning_rate) if learning_rate is not None else []
-    if plot is not None:
-        from perceptrank.evaluation.plots import check_drawable
-
-        check_drawable(plot)
     from perceptrank.transforms.parsing import make_transforms
 
     names_of_transforms = [name for name in chosen_transforms(transforms) if name != "none"]
@@ -75,14 +73,14 @@ def bound(
         rows.append(facts.row(name, learner, float(trace.cumulative_loss(measure)[-1])))
     n_queries = len(next(iter(result.traces.values())))
     if plot is not None:
-        losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
         from perceptrank.evaluation.plots import draw
 
+        losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
         draw(_chart(losses, {row["name"]: row["loss at most"] for row in rows}, measure), plot)
     extra = facts.as_plain() | {"queries": n_queries, "seconds": round(time.perf_counter() - start, 3)}
     show(
         rows,
-        title=f"1 - {measure} on {n_queries:,} queries: lost, and what it is at most",
+        title=f"1 - {measure} on {n_queries:,} queries: loss and bound",
         as_json=as_json,
         extra=extra,
         shown=None if is_wide() else [{key: row[key] for key in row if key not in _MORE} for row in rows],

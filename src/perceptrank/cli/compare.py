@@ -211,10 +211,6 @@ def compare(
     from perceptrank.measures import parse_all
 
     cluster.check()
-    if plot is not None:
-        from perceptrank.evaluation.plots import check_drawable
-
-        check_drawable(plot)
     rates = [] if learning_rate is None else parse_rates(learning_rate)
     learners = _learners(algorithm or ["all"], rates, settings.given())
     recorded = parse_all(record or DEFAULT_RECORD)

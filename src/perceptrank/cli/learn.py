@@ -60,10 +60,6 @@ class Keeping:
             raise ValueError(
                 f"{self.save} is both --from and --save: use --from to begin a run, or --resume to continue one"
             )
-        if self.plot is not None:
-            from perceptrank.evaluation.plots import check_drawable
-
-            check_drawable(self.plot)
 
     def draw(self, trace: "pr.Trace", changes: "list[pr.Change]") -> None:
         """Plot the trace, if that is wanted: with alerts, over windows of queries, where they can be seen."""

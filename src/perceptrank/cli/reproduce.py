@@ -28,11 +28,7 @@ class Scaled(StrEnum):
     running = "running"
 
 
-class Order(StrEnum):
-    """Orders of the queries of real sets."""
-
-    shuffled = "shuffled"
-    given = "given"
+Order = StrEnum("Order", "shuffled given")  # orders of the queries of real sets
 
 
 def reproduce(

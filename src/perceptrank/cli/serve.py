@@ -16,11 +16,7 @@ _ONCE = ("config", "add_token", "verify", "check", "as_json", "help")  # options
 _NEEDED = ("fastapi", "msgspec", "prometheus_client", "uvicorn")
 
 
-class LogFormat(StrEnum):
-    """Formats of the service's messages."""
-
-    text = "text"
-    json = "json"
+LogFormat = StrEnum("LogFormat", "text json")  # formats of the service's messages
 
 
 def serve(

@@ -42,7 +42,7 @@ def show(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of features to show.")] = 20,
     plot: Annotated[
-        Path | None, typer.Option(help="Image file for a plot of the effects of features."), Writes()
+        Path | None, typer.Option(help="Image file for a plot of the effects of features."), Writes(What.image)
     ] = None,
     queries: Queries,
     as_json: AsJson = False,
@@ -56,10 +56,6 @@ def show(
     """
     from perceptrank.deploy.explanation.text import query_text, why_text
 
-    if plot is not None:
-        from perceptrank.evaluation.plots import check_drawable
-
-        check_drawable(plot)
     if not queries.files and (query is not None or why):
         raise ValueError(f"{'--query' if query is not None else '--why'} needs a file to find documents in")
     ranker, other = load_ranker(model), None if since is None else load_ranker(since)

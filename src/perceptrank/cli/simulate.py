@@ -13,22 +13,8 @@ from perceptrank.cli.options.shared import AsJson, Overwrite, SimulationSeed, To
 from perceptrank.cli.terminal.streams import say
 from perceptrank.cli.terminal.tables import announce_compiling, print_json
 
-
-class Simulation(StrEnum):
-    """Streams that can be simulated."""
-
-    separable = "separable"
-    mslr = "mslr"
-    drifting = "drifting"
-
-
-class Drift(StrEnum):
-    """Ways in which the target of a drifting stream moves."""
-
-    none = "none"
-    abrupt = "abrupt"
-    gradual = "gradual"
-    rotating = "rotating"
+Simulation = StrEnum("Simulation", "separable mslr drifting")  # streams that can be simulated
+Drift = StrEnum("Drift", "none abrupt gradual rotating")  # ways in which the target of a drifting stream moves
 
 
 def simulate(
@@ -40,7 +26,7 @@ def simulate(
     kind: Annotated[
         Simulation,
         typer.Option(help="The paper's separable stream, one shaped like MSLR-WEB, or one whose target moves."),
-    ] = (Simulation.separable),
+    ] = Simulation.separable,
     n_queries: Annotated[int, typer.Option("--queries", min=1, help="Number of queries to simulate.")] = 1000,
     n_documents: Annotated[
         int | None, typer.Option("--documents", min=1, help="Number of documents per query.")
@@ -53,7 +39,7 @@ def simulate(
     label_noise: Annotated[float | None, typer.Option(help="Share of wrong grades in the separable stream.")] = None,
     drift: Annotated[
         Drift | None, typer.Option(help="How the target of a drifting stream moves, by default abrupt.")
-    ] = (None),
+    ] = None,
     period: Annotated[
         int | None, typer.Option(min=1, help="Number of queries between changes of the target; by default 2000.")
     ] = None,

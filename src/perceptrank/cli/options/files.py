@@ -23,6 +23,7 @@ class What(Enum):
     """Kinds of paths."""
 
     file = "one file"
+    image = "an image file"
     data = "judged queries: a file, a store, a folder or pattern of files, or a standard stream"
     tree = "a folder with data sets anywhere below it"
     report = "the folder of a report"
@@ -106,8 +107,12 @@ def check_files(
         if output.option != other.option and _are_one(output.path, other.path):
             raise ValueError(f"`{output.option}` and `{other.option}` must be different files")
     for output in written:
-        if output.what is What.file:
+        if output.what in (What.file, What.image):
             check_writable(output.path)
+        if output.what is What.image:
+            from perceptrank.evaluation.plots import check_drawable
+
+            check_drawable(output.path)
 
 
 def _values(value: Any) -> list[str]:

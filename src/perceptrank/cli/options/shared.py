@@ -19,20 +19,8 @@ from perceptrank.cli.options.files import Reads, What, Writes, roles_of
 DEFAULT_RECORD = ["ndcg@10", "ap"]
 
 
-class Qid(StrEnum):
-    """Place of the query in a line of LETOR text."""
-
-    auto = "auto"
-    field = "field"
-    comment = "comment"
-
-
-class To(StrEnum):
-    """Formats that can be written."""
-
-    letor = "letor"
-    store = "store"
-    parquet = "parquet"
+Qid = StrEnum("Qid", "auto field comment")  # place of the query in a line of LETOR text
+To = StrEnum("To", "letor store parquet")  # formats that can be written
 
 
 Files = Annotated[
@@ -66,7 +54,7 @@ Threads = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or store.")]
 SimulationSeed = Annotated[int, typer.Option(min=0, help="Seed of the simulation.")]
-MeansPlot = Annotated[Path | None, typer.Option(help="Image file for a plot of the running means."), Writes()]
+MeansPlot = Annotated[Path | None, typer.Option(help="Image file for a plot of the running means."), Writes(What.image)]
 Record = Annotated[list[str] | None, typer.Option(help="Measure to record; may be repeated.")]
 Measure = Annotated[str | None, typer.Option(help="Measure to learn, such as ndcg@10 or ap.")]
 TargetOptions = Annotated[
