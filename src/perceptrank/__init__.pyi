@@ -10,8 +10,8 @@ from . import serve as serve
 from . import stream as stream
 from . import theory as theory
 from . import transforms as transforms
+from .datasets.catalogue import DataSet as DataSet
 from .datasets.catalogue import datasets as datasets
-from .datasets.data_set import DataSet as DataSet
 from .datasets.drifting import drifting as drifting
 from .datasets.mslr_shaped import mslr_shaped as mslr_shaped
 from .datasets.separable import SeparableBlocks as SeparableBlocks
@@ -35,7 +35,7 @@ from .evaluation.worst import MovedDocument as MovedDocument
 from .evaluation.worst import QueryChange as QueryChange
 from .io.errors import FormatError as FormatError
 from .io.letor.reader import read_letor as read_letor
-from .io.letor.scan import scan_letor as scan_letor
+from .io.letor.reader import scan_letor as scan_letor
 from .io.letor.writer import write_letor as write_letor
 from .io.parquet import read_parquet as read_parquet
 from .io.parquet import scan_parquet as scan_parquet

@@ -354,15 +354,15 @@ def test_a_bug_in_a_challenger_stops_it_and_nobody_else(tmp_path, monkeypatch, c
     answer(ranker, made[:5])
     ranker.flush()
     before = ranker.current.shadow.challengers["new"]
-    learn_from = pr.SlamPerceptron.learn_from
+    learn = pr.SlamPerceptron.learn
 
-    def break_down(learner, model, stream, measures):
+    def break_down(learner, stream, measures):
         if (np.asarray(stream.X) == 1000.0).any():
             raise TypeError("a bug")
-        return learn_from(learner, model, stream, measures)
+        return learn(learner, stream, measures)
 
     made[5][0][0].features[NAMES[0]] = 1000.0
-    monkeypatch.setattr(pr.SlamPerceptron, "learn_from", break_down)
+    monkeypatch.setattr(pr.SlamPerceptron, "learn", break_down)
     answer(ranker, made[5:])
     ranker.flush()
     stopped = ranker.current.shadow.challengers["new"]
@@ -401,7 +401,7 @@ def test_a_bug_in_the_main_model_turns_learning_off_also_after_a_restart(tmp_pat
     ranker.flush()
     before = ranker.current
     with monkeypatch.context() as broken:
-        broken.setattr(pr.ListwisePerceptron, "learn_from", fail)
+        broken.setattr(pr.ListwisePerceptron, "learn", fail)
         broken.setattr(pr.ListwisePerceptron, "learn_one", fail)
         answer(ranker, made[5:6])  # it is on disk
         ranker.flush()

@@ -86,7 +86,7 @@ def test_sines_and_cosines_are_exact_to_the_precision_of_numbers(dtype):
     """Of angles of any size: in turns, what is left after whole ones is known exactly."""
     transform = pr.RandomFourier(16, width=1 / (2 * np.pi), beside=False, norm=np.sqrt(8))
     turns = np.concatenate([np.linspace(-3, 3, 60_001), np.geomspace(1e-30, 1e6, 5000), [0.25, 0.5, 0.75, 1e30]])
-    rows = transform._directions(1)
+    rows = transform._draw_directions(transform.n_features // 2, 1)
     given = turns.astype(dtype)
     factor = dtype(1.0)
     outputs = np.empty((len(given), 16), dtype)

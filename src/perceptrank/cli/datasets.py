@@ -11,7 +11,7 @@ from perceptrank.cli.terminal.streams import complain, say
 from perceptrank.cli.terminal.tables import print_json, print_rows
 
 if TYPE_CHECKING:
-    from perceptrank.datasets.data_set import DataSet
+    from perceptrank.datasets.catalogue import DataSet
 
 
 def datasets(

@@ -27,7 +27,7 @@ class RankingFunction:
         """Read a model; raise if it is none, has learned nothing, or does not rank by one vector of weights."""
         if not isinstance(model, Learner):
             raise TypeError(f"a model to export must be a learner of perceptrank, got {type(model).__name__}")
-        state = model.known_model
+        state = model.ready_model()
         if not state.has_begun:
             raise ValueError(f"this {type(model).__name__} has not learned anything yet: there is nothing to export")
         try:

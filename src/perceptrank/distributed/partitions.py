@@ -147,7 +147,7 @@ def _mapped(
     lacking = [name for name in (qid, *(features or ())) if name not in columns]
     if lacking:
         raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {columns}")
-    if not assume_grouped and ranker.known_model.has_transforms:
+    if not assume_grouped and ranker.ready_model().has_transforms:
         raise ValueError(
             "the ranker transforms features, perhaps within queries: bring queries together, frame.shuffle(qid), and "
             "say assume_grouped=True"

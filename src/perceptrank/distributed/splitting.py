@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from perceptrank.io.letor.scan import scan_letor
+from perceptrank.io.letor.reader import scan_letor
 from perceptrank.io.sources import adapt_block, format_of, open_sources
 from perceptrank.io.store import Store
 from perceptrank.kernels.arrays import Ints

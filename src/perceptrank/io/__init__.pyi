@@ -1,6 +1,6 @@
 from .errors import FormatError as FormatError
 from .letor.reader import read_letor as read_letor
-from .letor.scan import scan_letor as scan_letor
+from .letor.reader import scan_letor as scan_letor
 from .letor.writer import write_letor as write_letor
 from .parquet import read_parquet as read_parquet
 from .parquet import scan_parquet as scan_parquet

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perceptrank.io.compression import SUFFIXES
-from perceptrank.io.letor.reader import read_letor
-from perceptrank.io.letor.scan import scan_letor
+from perceptrank.io.letor.reader import read_letor, scan_letor
 from perceptrank.io.paths import Source, find_files, is_rereadable, is_store
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream

@@ -10,7 +10,7 @@ import numpy as np
 from perceptrank.io.compression import DecompressedFile
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor.codes import HASH, NEWLINE
-from perceptrank.io.letor.pairs import is_blank
+from perceptrank.io.letor.parsing import is_blank
 from perceptrank.io.letor.words import PADDING
 from perceptrank.io.paths import Source, display_name, size_in_bytes
 from perceptrank.kernels.arrays import Bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from perceptrank.learners.rounds import adapt, are_valid, close_round, lead_of
 from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
-from perceptrank.transforms.transform import TransformLike
 
 CommitteeSettings = tuple[float, int]  # learning_rate, seed
 
@@ -169,7 +168,7 @@ class CommitteePerceptron(CompiledLearner):
     cost = "m² d"
     takes = "pairs"
     depends_on_rate = False
-    average = False
+    average: ClassVar[bool] = False  # type: ignore[misc]
     kernel = committee_pass
     rows = 0, 0, 2
 
@@ -177,7 +176,6 @@ class CommitteePerceptron(CompiledLearner):
     _: KW_ONLY
     learning_rate: float = 1.0
     seed: int = 0
-    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

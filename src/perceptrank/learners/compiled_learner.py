@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from perceptrank.learners.tally import ListSettings, SparseIterates
 from perceptrank.measures.gains import discounts
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive
+from perceptrank.transforms.transform import TransformLike
 
 
 class CompiledLearner(Learner):
@@ -41,6 +43,10 @@ class CompiledLearner(Learner):
     cost: ClassVar[str] = "that of its pass"
     kernel: ClassVar[Callable[..., int]]
     rows: ClassVar[tuple[int, int, int]]
+
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
     @abstractmethod
     def _make_settings(self) -> tuple[Any, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, TypeVarTuple, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,10 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.learners.learning import begin, learn_query, learn_stream
+from perceptrank.learners.learning import advance, begin, learn_query, learn_stream
 from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
-from perceptrank.learners.sklearn_adapter import Estimator, Parameter, differ
+from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
 from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
 from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
@@ -39,8 +39,11 @@ from perceptrank.transforms.transform import Transform, TransformLike
 if TYPE_CHECKING:
     from perceptrank.theory.certificates import Certificate
 
-Given = TypeVarTuple("Given")
-Result = TypeVar("Result")
+_LAST = ("average", "transforms", *STARTS)  # parameters that many learners have, in this order
+
+
+def _place(name: str) -> int:
+    return _LAST.index(name) if name in _LAST else -1
 
 
 @dataclass_transform()
@@ -81,6 +84,8 @@ class Learner(Estimator):
         The reason, if it accepts no weights.
     learns : bool
         False of a ranker that stays as it is; it needs settings, and is not among `perceptrank.algorithms`.
+    reads_labels : bool
+        True if grades may be labels -1 and 1, and examples without queries are learned one by one.
     wraps : bool
         True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
@@ -109,6 +114,7 @@ class Learner(Estimator):
     accepts_weights: ClassVar[bool] = False
     without_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
     learns: ClassVar[bool] = True
+    reads_labels: ClassVar[bool] = False
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
 
@@ -124,7 +130,6 @@ class Learner(Estimator):
 
     __signature__: ClassVar[inspect.Signature]
     _model: Model
-    _lock: RLock
     _beginning = Beginning()
 
     def __init_subclass__(cls) -> None:
@@ -135,7 +140,7 @@ class Learner(Estimator):
             dataclass(cls, repr=False, eq=False)
         super().__init_subclass__()
         _, *parameters = inspect.signature(cls.__init__).parameters.values()
-        cls.__signature__ = inspect.Signature(sorted(parameters, key=lambda each: (each.kind, each.name in STARTS)))
+        cls.__signature__ = inspect.Signature(sorted(parameters, key=lambda each: (each.kind, _place(each.name))))
         inherited, cls.parameter_names = cls.parameter_names, tuple(cls.__signature__.parameters)
         for name in inherited:
             if name not in cls.parameter_names and isinstance(getattr(cls, name), Parameter):
@@ -150,14 +155,12 @@ class Learner(Estimator):
         """Check the parameters and forget everything; the last line of every constructor."""
         self._check_parameters()
         self._lock = RLock()
-        self._model = self._configured(self._initial_model())
+        self._model = self._configured()
 
-    def _initial_model(self) -> Model:
-        """Return the model before anything was learned."""
-        return self.model_class(make_transforms(self._own_transform()))
-
-    def _configured(self, model: Model) -> Model:
-        """Set in a model, which may be changed, the settings that its ranking depends on; return it."""
+    def _configured(self, model: Model | None = None) -> Model:
+        """Set in a model that may be changed, or in a new one, the settings that its ranking depends on; return it."""
+        if model is None:
+            model = self.model_class(make_transforms(self._own_transform()))
         model.kind, model.average = type(self).__name__, bool(self.average)
         return model
 
@@ -264,70 +267,16 @@ class Learner(Estimator):
         """
         recorded = [self.own_measure] if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
-            return self._advance(learn_stream, stream, recorded)
-        traces = [self._advance(learn_stream, block, recorded) for block in as_blocks(stream)]
+            return advance(self, learn_stream, stream, recorded)
+        traces = [advance(self, learn_stream, block, recorded) for block in as_blocks(stream)]
         if not traces:
             raise ValueError("the stream has no queries")
         return Trace.concatenate(traces)
 
-    def learn_from(
-        self, model: Model, stream: QueryStream, measures: Iterable[MeasureLike] | MeasureLike | None = None
-    ) -> tuple[Model, Trace]:
-        """Return what follows on a model, and the trace, if these queries are learned; the learner stays as it is.
-
-        Parameters
-        ----------
-        model : Model
-            What was learned before; it stays as it is.
-        stream : QueryStream
-            The queries, in the order of learning.
-        measures : str, Measure or list of them, optional
-            Measures to record; by default the measure that is learned, or NDCG@10.
-
-        Raises
-        ------
-        ValueError or TypeError
-            As `learn` does.
-
-        Examples
-        --------
-        >>> import perceptrank as pr
-        >>> ranker = pr.ListwisePerceptron()
-        >>> model, trace = ranker.learn_from(ranker.model, pr.separable(100).stream)
-        >>> model.queries, ranker.n_queries
-        (100, 0)
-        """
-        after = model.copy()
-        trace = learn_stream(self, after, stream, [self.own_measure] if measures is None else parse_all(measures))
-        return after, trace
-
-    def _advance(self, learn: Callable[[Learner, Model, *Given], Result], *given: *Given) -> Result:
-        """Call `learn` on a copy of the model, then replace the model by it: by all that was learned, or nothing."""
-        before = after = self._model
-        try:
-            with self._lock:
-                before = self._model
-                after = before.copy()
-                result = learn(self, after, *given)
-                self._model = after
-            return result
-        except BaseException:
-            if self._model is after:  # interrupted between learning and returning
-                self._model = before
-            raise
-
-    @property
-    def known_model(self) -> Model:
-        """The model; before anything was learned, that of the features whose initial weights are known by name."""
-        model, names = self._model, self.beginning.features
-        if model.has_begun or names is None:
-            return model
-        return self.ready_model(len(names), names, model=model)
-
     def ready_model(
         self,
-        n_features: int,
-        names: tuple[str, ...] | None,
+        n_features: int | None = None,
+        names: tuple[str, ...] | None = None,
         *,
         sparse: bool = False,
         model: Model | None = None,
@@ -336,9 +285,9 @@ class Learner(Estimator):
 
         Parameters
         ----------
-        n_features : int
-            Number of features, before the transforms.
-        names : tuple of str or None
+        n_features : int, optional
+            Number of features, before the transforms; by default the features are those that initial weights name.
+        names : tuple of str, optional
             Their names, if they have any.
         sparse : bool
             True if they are sparse.
@@ -351,28 +300,15 @@ class Learner(Estimator):
             If the initial weights, or constraints, are not about such features.
         """
         model = self._model if model is None else model
-        if model.has_begun or not self.beginning.ranks:
+        if n_features is None:
+            names = self.beginning.features
+            n_features = len(names or ())
+        if model.has_begun or not self.beginning.ranks or not n_features:
             return model
         ready = model.copy()
         ready.feature_names = names
         begin(self, ready, n_features, sparse=sparse)
         return ready
-
-    def model_for(self, stream: QueryStream) -> Model:
-        """Return the model that ranks a stream: if nothing was learned, that of the initial weights.
-
-        Parameters
-        ----------
-        stream : QueryStream
-
-        Raises
-        ------
-        ValueError
-            If the features are not those that were learned.
-        """
-        model = self._model
-        model.check_features(stream.n_features, stream.feature_names)
-        return self.ready_model(stream.n_features, stream.feature_names, sparse=stream.is_sparse, model=model)
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:
         """Learn from one query.
@@ -401,7 +337,8 @@ class Learner(Estimator):
         TypeError
             If the features are sparse and the learner takes dense ones only.
         """
-        X, relevance = self._as_query(X, relevance)
+        if reads_labels(self):
+            X, relevance = as_example(X, relevance)
         features, names = as_named_features(X)
         m = features.shape[0]
         if type(relevance) is np.ndarray and relevance.dtype == np.float64 and relevance.shape == (m,):
@@ -410,11 +347,7 @@ class Learner(Estimator):
             grades = as_grades(relevance, m)
         if m == 0:
             raise ValueError("a query must have at least one document, got none")
-        return self._advance(learn_query, features, names, grades, weight)
-
-    def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-        """Convert the arguments of `learn_one` to documents and grades."""
-        return X, relevance
+        return advance(self, learn_query, features, names, grades, weight)
 
     # Guarantees
 
@@ -567,7 +500,8 @@ class Learner(Estimator):
         ValueError
             If a feature is invalid, the features are not those that were learned, or scores overflow.
         """
-        return self.model_for(stream).scores(stream)
+        model = self.ready_model(stream.n_features, stream.feature_names, sparse=stream.is_sparse)
+        return model.scores(stream)
 
     def rank(self, X: npt.ArrayLike) -> Ints:
         """Rank the documents of one query.
@@ -591,13 +525,6 @@ class Learner(Estimator):
 
     # What was learned
 
-    def _learned(self) -> Model:
-        """Return the model; raise if nothing was learned."""
-        model = self._model
-        if not model.has_begun:
-            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
-        return model
-
     @property
     def weights(self) -> Floats:
         """The current iterate, weights of the features after `transforms_`; read-only.
@@ -607,7 +534,7 @@ class Learner(Estimator):
         AttributeError
             If nothing was learned.
         """
-        return fixed_copy(self._learned().weights)
+        return fixed_copy(self._model.require_learned().weights)
 
     @property
     def coef_(self) -> Floats:
@@ -623,7 +550,7 @@ class Learner(Estimator):
         AttributeError
             If nothing was learned.
         """
-        return fixed_copy(self._learned().coefficients)
+        return fixed_copy(self._model.require_learned().coefficients)
 
     @property
     def n_features_in_(self) -> int:
@@ -634,8 +561,7 @@ class Learner(Estimator):
         AttributeError
             If nothing was learned.
         """
-        self._learned()
-        return self._model.n_inputs
+        return self._model.require_learned().n_inputs
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
@@ -722,12 +648,6 @@ class Learner(Estimator):
         """
         return {}
 
-    def _check_restored(self, state: Model) -> None:
-        """Raise if the arrays that `extra_state` names, read from a file, are none that it can have."""
-        for name in self.never_negative:
-            if (state.more[name] < 0).any():
-                raise ValueError(f"{name} must not be negative")
-
     def save(self, path: str | Path) -> None:
         """Write the model to a JSON file, atomically. `perceptrank.load` reads it.
 
@@ -779,11 +699,6 @@ class Learner(Estimator):
         """
         return restore_learner(cls, document)
 
-    def set_params(self, **parameters: Any) -> Self:
-        """Set constructor arguments; if one is invalid, none is changed."""
-        with self._lock:
-            return super().set_params(**parameters)
-
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
         from perceptrank.learners.notebook_card import card_of
@@ -799,19 +714,16 @@ class Learner(Estimator):
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept, _lock=RLock())
 
-    def _check_change(self, parameters: dict[str, Any]) -> None:
-        """Raise if a parameter that determines the state is changed once something was learned."""
+    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
+        """Make the model one of changed parameters, which are valid; raise if it has learned with those before."""
+        has_begun = self._model.has_begun
         for name in (*self.fixed, *STARTS):
-            if name in parameters and differ(parameters[name], getattr(self, name)) and self._model.has_begun:
+            if has_begun and name in changed and differ(getattr(self, name), before.get(name)):
                 raise ValueError(
                     f"{name} cannot be changed once something was learned: make a new {type(self).__name__}"
                 )
-
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        if ("transforms" in parameters or "initial_weights" in parameters) and not self._model.has_begun:
-            self._model = self._configured(self._initial_model())
-        else:
-            self._model = self._configured(self._model.copy())
+        starts_anew = not has_begun and bool(changed & {"transforms", "initial_weights"})
+        self._model = self._configured(None if starts_anew else self._model.copy())
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is invalid."""

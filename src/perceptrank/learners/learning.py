@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -28,10 +29,29 @@ from perceptrank.transforms.parsing import sparse_transforms
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
 
+Given = TypeVarTuple("Given")
+Result = TypeVar("Result")
+
 LARGEST_RATIO = 1e4  # of the spreads of features
 LARGEST_QUERY_WEIGHT = 1e100  # beyond, sums of weighted iterates could overflow
 _SEEN = 1000
 _FEWEST = 10
+
+
+def advance(learner: Learner, learn: Callable[[Learner, Model, *Given], Result], *given: *Given) -> Result:
+    """Call `learn` on a copy of the model, then replace the model by it: by all that was learned, or nothing."""
+    before = after = learner._model
+    try:
+        with learner._lock:
+            before = learner._model
+            after = before.copy()
+            result = learn(learner, after, *given)
+            learner._model = after
+        return result
+    except BaseException:
+        if learner._model is after:  # interrupted between learning and returning
+            learner._model = before
+        raise
 
 
 def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: list[Measure]) -> Trace:

@@ -16,7 +16,6 @@ from perceptrank.theory.hinges import find_hinges, is_mistaken, move_widest_pair
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
 from perceptrank.theory.weights import Weighing
-from perceptrank.transforms.transform import TransformLike
 
 
 @helper_inlined
@@ -68,8 +67,6 @@ class MinimaxPerceptron(CompiledLearner, Startable):
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY
     learning_rate: float = 1.0
-    average: bool = False
-    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:

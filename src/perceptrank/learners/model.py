@@ -1,7 +1,7 @@
 """The model of a learner: all that it has learned at one moment, and how that ranks."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -289,6 +289,12 @@ class Model:
 
     # Reading
 
+    def require_learned(self) -> Self:
+        """Return itself; raise if nothing was learned."""
+        if not self.has_begun:
+            raise AttributeError(f"this {self.kind} has not learned anything yet")
+        return self
+
     @property
     def ranks_with(self) -> str:
         """The weights that rank the next query: the "mean" of all iterates, or the "current" one."""
@@ -559,6 +565,9 @@ class Model:
             if self.tally[place] < 0:
                 raise ValueError(f"{name} must not be negative, got {plain[name]}")
         self._check_weights()
+        factor, since = self.more.get("faded", (1.0, 0.0))
+        if not (0.0 < factor <= 1.0 and since >= 0.0):
+            raise ValueError(f"faded must be a factor from 0 to 1 and a sum of weights, got {factor} and {since}")
 
     def _check_weights(self) -> None:
         """Raise if the sums of weights of queries, read from a file, are none that rounds can have."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
 
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.arrays import Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_row, squared_norm
 from perceptrank.kernels.scratch import Scratch
@@ -29,10 +28,8 @@ from perceptrank.learners.tally import (
     Iterates,
     Record,
 )
-from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import as_numbers, check_positive
+from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
-from perceptrank.transforms.transform import TransformLike
 
 PerceptronSettings = tuple[bool, float]  # averaging, learning_rate
 
@@ -128,36 +125,15 @@ class Perceptron(CompiledLearner):
     cost = "m d"
     takes = "documents"
     depends_on_rate = False
+    reads_labels = True
     theorem = theorems.perceptron()
     kernel = perceptron_pass
     rows = 1, 0, 4
 
     learning_rate: float = 1.0
-    _: KW_ONLY
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> PerceptronSettings:
         return bool(self.average), check_positive("learning_rate", self.learning_rate)
-
-    def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-        """Convert one example and its label, or a query's documents."""
-        one_example = not hasattr(X, "columns") and np.ndim(X) == 1
-        return np.reshape(X, (1, -1)) if one_example else X, np.atleast_1d(_as_grades(relevance))
-
-    def _as_stream(
-        self,
-        X: npt.ArrayLike | QueryStream,
-        y: npt.ArrayLike | None,
-        qid: npt.ArrayLike | None,
-        group: npt.ArrayLike | None,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> QueryStream:
-        if y is not None and not isinstance(X, QueryStream):
-            y = _as_grades(y)
-            if qid is None and group is None and y.ndim == 1 and y.size:
-                group = np.ones(len(y), dtype=np.int64)
-        return super()._as_stream(X, y, qid, group, sample_weight)
 
     def classify(self, X: npt.ArrayLike) -> Ints:
         """Return labels -1 and 1, one per row.
@@ -167,11 +143,3 @@ class Perceptron(CompiledLearner):
         X : array of shape (documents, features)
         """
         return np.where(self.predict(X) > 0, 1, -1)
-
-
-def _as_grades(labels: npt.ArrayLike) -> Floats:
-    """Convert labels -1 and 1 to grades 0 and 1; other grades are unchanged."""
-    values = as_numbers("labels", labels).astype(np.float64)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    return np.where(values == -1.0, 0.0, values)

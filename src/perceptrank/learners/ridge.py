@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.theory import theorems
-from perceptrank.transforms.transform import TransformLike
 
 TARGETS = ("grades", "gains")
 RidgeSettings = tuple[float, bool]  # penalty, of_gains
@@ -192,7 +191,7 @@ class OnlineRidge(CompiledLearner):
     never_negative = "units", "sums", "counts"
     cost = "m d²"
     depends_on_rate = False
-    average = False
+    average: ClassVar[bool] = False  # type: ignore[misc]
     theorem = theorems.ridge()
     kernel = ridge_pass
     rows = 2, 0, 2 + 2 * CHUNK
@@ -200,7 +199,6 @@ class OnlineRidge(CompiledLearner):
     penalty: float = 1000.0
     _: KW_ONLY
     target: str = "grades"
-    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -219,7 +217,7 @@ class OnlineRidge(CompiledLearner):
     @property
     def units_(self) -> Floats:
         """The unit of each feature, in which the penalty is; 0 for features that have not varied within a query."""
-        return self._learned().more["units"].copy()
+        return self._model.require_learned().more["units"].copy()
 
     def _make_settings(self) -> RidgeSettings:
         check_choice("target", self.target, TARGETS)

@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import deepcopy
+from threading import RLock
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -51,6 +52,8 @@ class Estimator(ABC):
     """Parameters, fitting, scoring and the routing of `qid`, as scikit-learn defines them."""
 
     parameter_names: ClassVar[tuple[str, ...]] = ()
+    reads_labels: ClassVar[bool]
+    _lock: RLock
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments and their values.
@@ -84,30 +87,29 @@ class Estimator(ABC):
         ValueError
             If there is no such parameter, its value is invalid, or it cannot change once something was learned.
         """
-        parameters = with_nested(self, parameters)
-        unknown = [name for name in parameters if name not in self.parameter_names]
-        if unknown:
-            raise ValueError(
-                f"{type(self).__name__} has no parameter {', '.join(map(repr, unknown))}; "
-                f"it has {', '.join(self.parameter_names)}"
-            )
-        self._check_change(parameters)
-        before = dict(self.__dict__)
-        try:
-            self.__dict__.update(parameters)
-            self._check_parameters()
-            self._parameters_changed(parameters)
-        except BaseException:
-            self.__dict__.update(before)
-            raise
+        with self._lock:
+            parameters = with_nested(self, parameters)
+            unknown = [name for name in parameters if name not in self.parameter_names]
+            if unknown:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {', '.join(map(repr, unknown))}; "
+                    f"it has {', '.join(self.parameter_names)}"
+                )
+            before = dict(self.__dict__)
+            try:
+                self.__dict__.update(parameters)
+                self._check_parameters()
+                self._follow_parameters(before, set(parameters))
+            except BaseException:
+                self.__dict__.update(before)
+                raise
         return self
 
-    def _check_change(self, parameters: dict[str, Any]) -> None:
-        """Raise if these parameters cannot be changed any more."""
+    @abstractmethod
+    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
+        """Update whatever depends on these parameters, which were set and are valid; raise if they cannot change."""
 
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        """Update whatever depends on these parameters, which were set and are valid."""
-
+    @abstractmethod
     def _check_parameters(self) -> None:
         """Raise if a parameter is invalid."""
 
@@ -183,7 +185,7 @@ class Estimator(ABC):
         UserWarning
             If neither `qid` nor `group` is given and there are more than 1000 documents.
         """
-        stream = self._as_stream(X, y, qid, group, sample_weight)
+        stream = as_stream(self, X, y, qid, group, sample_weight)
         if qid is None and group is None and len(stream) == 1 and stream.n_documents > LARGEST_SINGLE_QUERY:
             warnings.warn(
                 f"without qid or group, all {stream.n_documents} rows are the documents of one query",
@@ -221,7 +223,7 @@ class Estimator(ABC):
         TypeError
             If the features are sparse and the learner takes dense ones only.
         """
-        self.learn(self._as_stream(X, y, qid, group, sample_weight), measures=[])
+        self.learn(as_stream(self, X, y, qid, group, sample_weight), measures=[])
         return self
 
     def score(
@@ -258,7 +260,7 @@ class Estimator(ABC):
                 "score needs qid (the query of each row) or group (the number of rows of each query): "
                 "a ranking is measured query by query"
             )
-        stream = self._as_stream(X, y, qid, group, sample_weight)
+        stream = as_stream(self, X, y, qid, group, sample_weight)
         if len(stream) == 0:
             raise ValueError("the stream has no queries")
         measure = self.own_measure
@@ -268,27 +270,6 @@ class Estimator(ABC):
             np.zeros(len(stream)),
             stream.weights,
         ).mean(measure)
-
-    def _as_stream(
-        self,
-        X: npt.ArrayLike | QueryStream,
-        y: npt.ArrayLike | None,
-        qid: npt.ArrayLike | None,
-        group: npt.ArrayLike | None,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> QueryStream:
-        if isinstance(X, QueryStream):
-            if y is not None or qid is not None or group is not None or sample_weight is not None:
-                raise ValueError("a QueryStream holds grades, queries and their weights already: give it alone")
-            return X
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: one grade per document"
-            )
-        weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
-        if weights is not None and weights.shape != (n := np.asarray(y).shape[:1]):
-            raise ValueError(f"sample_weight must have one number per document, shape {n}, got {weights.shape}")
-        return QueryStream.from_arrays(X, y, qid=qid, group=group, weights=weights, missing="keep")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags
@@ -328,83 +309,80 @@ class Estimator(ABC):
                 getattr(request, method).add_request(param="sample_weight", alias=None)
         return request
 
-    def set_fit_request(self, **asked: bool | str | None) -> Self:
-        """Choose the metadata that scikit-learn's routing gives to `fit`.
+    def set_fit_request(self, **metadata: bool | str | None) -> Self:
+        """Choose the metadata that scikit-learn's routing passes to `fit`.
 
         Parameters
         ----------
-        **asked : bool, str, or None
-            `qid` and `sample_weight`: True to be given it, a string to be given what has that name, False or None not
-            to be given it.
-
-        Returns
-        -------
-        Learner
-            Itself.
+        **metadata : bool, str, or None
+            `qid` and `sample_weight` (`qid` alone for `predict`): True to receive it, a string to receive what has that
+            name, False or None not to receive it.
 
         Raises
         ------
         TypeError
-            If it is something else that is asked for.
+            If another name is given.
         """
-        return _request(self, "fit", asked)
+        return _request(self, "fit", metadata)
 
-    def set_partial_fit_request(self, **asked: bool | str | None) -> Self:
-        """Choose the metadata that scikit-learn's routing gives to `partial_fit`.
+    def set_partial_fit_request(self, **metadata: bool | str | None) -> Self:
+        """Choose the metadata for `partial_fit`; the parameters are those of `set_fit_request`."""
+        return _request(self, "partial_fit", metadata)
 
-        Parameters
-        ----------
-        **asked : bool, str, or None
-            `qid` and `sample_weight`: True to be given it, a string to be given what has that name, False or None not
-            to be given it.
+    def set_predict_request(self, **metadata: bool | str | None) -> Self:
+        """Choose the metadata for `predict`; the parameters are those of `set_fit_request`."""
+        return _request(self, "predict", metadata)
 
-        Returns
-        -------
-        Learner
-            Itself.
+    def set_score_request(self, **metadata: bool | str | None) -> Self:
+        """Choose the metadata for `score`; the parameters are those of `set_fit_request`."""
+        return _request(self, "score", metadata)
 
-        Raises
-        ------
-        TypeError
-            If it is something else that is asked for.
-        """
-        return _request(self, "partial_fit", asked)
 
-    def set_predict_request(self, *, qid: bool | str | None) -> Self:
-        """Choose the metadata that scikit-learn's routing gives to `predict`.
+def reads_labels(estimator: Estimator) -> bool:
+    """Tell whether an estimator, or the one that it wraps, takes labels -1 and 1 as grades."""
+    inner = estimator.model.inner
+    return estimator.reads_labels if inner is None else reads_labels(inner)
 
-        Parameters
-        ----------
-        qid : bool, str, or None
-            True to be given it, a string to be given what has that name, False or None not to be.
 
-        Returns
-        -------
-        Learner
-            Itself.
-        """
-        return _request(self, "predict", {"qid": qid})
+def as_example(X: npt.ArrayLike, label: npt.ArrayLike) -> tuple[npt.ArrayLike, Floats]:
+    """Convert one example and its label, or documents and their labels, to the documents and grades of a query."""
+    is_single = not hasattr(X, "columns") and np.ndim(X) == 1
+    return np.reshape(X, (1, -1)) if is_single else X, np.atleast_1d(_labels_as_grades(label))
 
-    def set_score_request(self, **asked: bool | str | None) -> Self:
-        """Choose the metadata that scikit-learn's routing gives to `score`.
 
-        Parameters
-        ----------
-        **asked : bool, str, or None
-            `qid` and `sample_weight`: True to be given it, a string to be given what has that name, False or None not
-            to be given it.
+def as_stream(
+    estimator: Estimator,
+    X: npt.ArrayLike | QueryStream,
+    y: npt.ArrayLike | None,
+    qid: npt.ArrayLike | None,
+    group: npt.ArrayLike | None,
+    sample_weight: npt.ArrayLike | None,
+) -> QueryStream:
+    """Return the arguments of `fit` as a stream."""
+    if isinstance(X, QueryStream):
+        if y is not None or qid is not None or group is not None or sample_weight is not None:
+            raise ValueError("a QueryStream holds grades, queries and their weights already: give it alone")
+        return X
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: one grade per document"
+        )
+    if reads_labels(estimator):
+        y = _labels_as_grades(y)
+        if qid is None and group is None and y.ndim == 1 and y.size:
+            group = np.ones(len(y), dtype=np.int64)
+    weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
+    if weights is not None and weights.shape != (n := np.asarray(y).shape[:1]):
+        raise ValueError(f"sample_weight must have one number per document, shape {n}, got {weights.shape}")
+    return QueryStream.from_arrays(X, y, qid=qid, group=group, weights=weights, missing="keep")
 
-        Returns
-        -------
-        Learner
-            Itself.
 
-        Raises
-        ------
-        TypeError
-            If it is something else that is asked for.
-        """
-        return _request(self, "score", asked)
+def _labels_as_grades(labels: npt.ArrayLike) -> Floats:
+    """Convert labels -1 and 1 to grades 0 and 1; other grades are unchanged."""
+    values = as_numbers("labels", labels).astype(np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    return np.where(values == -1.0, 0.0, values)
 
 
 def with_nested(estimator: Estimator, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -422,11 +400,12 @@ def with_nested(estimator: Estimator, parameters: dict[str, Any]) -> dict[str, A
     return own
 
 
-def _request(estimator: Kind, method: str, asked: dict[str, bool | str | None]) -> Kind:
+def _request(estimator: Kind, method: str, metadata: dict[str, bool | str | None]) -> Kind:
+    known = ("qid",) if method == "predict" else ("qid", "sample_weight")
     request = estimator.get_metadata_routing()
-    for name, alias in asked.items():
-        if name not in ("qid", "sample_weight"):
-            raise TypeError(f"set_{method}_request takes qid and sample_weight, got {name}")
+    for name, alias in metadata.items():
+        if name not in known:
+            raise TypeError(f"set_{method}_request takes {' and '.join(known)}, got {name}")
         getattr(request, method).add_request(param=name, alias=alias)
     estimator.__dict__["_metadata_request"] = request
     return estimator

@@ -17,7 +17,6 @@ from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
 from perceptrank.theory.weights import Weighing
-from perceptrank.transforms.transform import TransformLike
 
 
 @helper_inlined
@@ -78,8 +77,6 @@ class SlamPerceptron(CompiledLearner, Startable):
     learning_rate: float = 0.1
     margin: float = 1.0
     class_order: str = "score"
-    average: bool = False
-    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.datasets.catalogue import datasets
-from perceptrank.io.letor.scan import scan_letor
+from perceptrank.io.letor.reader import scan_letor
 from perceptrank.io.names import printable
 from perceptrank.io.paths import is_store
 from perceptrank.io.sources import format_of, has_data_suffix, open_sources

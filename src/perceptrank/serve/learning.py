@@ -109,8 +109,9 @@ def _learn_block(learner: Learner, answers: Answers, measures: list[Measure], *,
     stream = answers.stream(learner)
     if not learns:
         return Learned(learner, _measure(learner.scores(stream), stream, measures))
-    after, trace = learner.learn_from(learner.model, stream, measures)
-    return Learned(learner.with_model(after), {measure: trace.values(measure).tolist() for measure in measures})
+    after = learner.with_model(learner.model)
+    trace = after.learn(stream, measures)
+    return Learned(after, {measure: trace.values(measure).tolist() for measure in measures})
 
 
 def _learn_one(learner: Learner, answer: Answers) -> Learner:

@@ -42,7 +42,7 @@ class Current:
     @classmethod
     def of(cls, learner: Learner, **known: Any) -> Self:
         """Return what follows from a learner alone."""
-        model = learner.known_model
+        model = learner.ready_model()
         return cls(learner, n_features=model.n_inputs if model.has_begun else None, names=model.feature_names, **known)
 
     @property

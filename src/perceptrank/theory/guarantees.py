@@ -73,7 +73,7 @@ def certificate(
 
     theorem = check_theorem(learner, comparator)
     share = largest_share(learner, n_documents)
-    model, promised, current_of = _learned(learner), theorem.of_moved, theorem.of_current
+    model, promised, current_of = learner.model.require_learned(), theorem.of_moved, theorem.of_current
     weights, counts = model.weights, model.counts
     rate = float(getattr(learner, "learning_rate", 1.0))
     mass, norm = counts.mass, float(np.linalg.norm(weights))
@@ -149,13 +149,6 @@ def check_theorem(learner: Guaranteed, comparator: AnyComparator | None) -> Theo
         raise ValueError(f"{learner.algorithm} has no theorem of this kind")
     theorem.check_comparator(comparator, None if measure is None else parse(measure))
     return theorem
-
-
-def _learned(learner: Guaranteed) -> Any:
-    model = learner.model
-    if not model.has_begun:
-        raise AttributeError(f"this {type(learner).__name__} has not learned anything yet")
-    return model
 
 
 def _start_beside(learner: Guaranteed, comparator: AnyComparator | None) -> tuple[float, float | None]:

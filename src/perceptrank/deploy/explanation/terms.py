@@ -70,7 +70,7 @@ class Terms:
         """Read a model; with columns as a block has them if it goes by their names, or has learned nothing yet."""
         if not isinstance(model, Learner):
             raise TypeError(f"a model to explain must be a learner of perceptrank, got {type(model).__name__}")
-        state = model.model if block is not None else model.known_model
+        state = model.model if block is not None else model.ready_model()
         if block is not None:
             block = _aligned(model, block)
             state.check_features(block.n_features, block.feature_names)

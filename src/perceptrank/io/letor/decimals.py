@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.io.letor.words import as_double, high_product, leading_zeros
+from perceptrank.io.letor.words import WORD_BYTES, as_double, high_product, leading_zeros, load_word
 from perceptrank.kernels.arrays import Words
 from perceptrank.kernels.compiled import compiled
 
@@ -20,6 +20,10 @@ _MANTISSA_BITS = 52
 _EXPONENT_LIMIT = 10**15
 
 POWERS_OF_TEN = 10.0 ** np.arange(23)
+
+_ZEROS = np.uint64(ord("0") * 0x0101010101010101)
+# Masks of the last n bytes of a word; empty for more bytes than a word has.
+_LAST_BYTES = np.array([2**64 - 2 ** (64 - 8 * count) if count <= 8 else 0 for count in range(17)], dtype=np.uint64)
 
 
 def _powers_of_five() -> Words:
@@ -134,3 +138,27 @@ def parse_number(text: Any, start: int) -> tuple[int, float, int]:
         if nonzero_cut and nearest_double(digits + np.uint64(1), power) != value:
             outcome = UNDECIDED
     return outcome, -value if negative else value, pos
+
+
+@compiled
+def short_integer(text: Any, end: int, n_digits: Any) -> Any:
+    """Return the number whose digits, at most 8, stand before `end`."""
+    return np.int64(_as_eight_digits((load_word(text, end - WORD_BYTES) ^ _ZEROS) & _LAST_BYTES[n_digits]))
+
+
+@compiled
+def short_decimal(text: Any, end: int, n_digits: Any, n_decimals: Any, has_point: Any) -> float:
+    """Return the number whose digits, at most 8, stand before `end`, the last ones after a point if there is one."""
+    tail = _LAST_BYTES[n_decimals]
+    digits = load_word(text, end - WORD_BYTES) & tail
+    digits |= load_word(text, end - WORD_BYTES - np.int64(has_point)) & ~tail
+    digits = (digits ^ _ZEROS) & _LAST_BYTES[n_digits]
+    return np.float64(np.int64(_as_eight_digits(digits))) / POWERS_OF_TEN[n_decimals]
+
+
+@compiled
+def _as_eight_digits(digits: Any) -> Any:
+    """Combine eight digits, the most significant in the lowest byte, into a number."""
+    pairs = digits * np.uint64(2561) >> np.uint64(8) & np.uint64(0x00FF00FF00FF00FF)
+    fours = pairs * np.uint64(6553601) >> np.uint64(16) & np.uint64(0x0000FFFF0000FFFF)
+    return fours * np.uint64(42949672960001) >> np.uint64(32)

@@ -1,8 +1,9 @@
-"""Fill a matrix with parsed text, several chunks at a time."""
+"""Parse chunks of text in several threads, and fill a matrix with them in order."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,15 +11,95 @@ import numpy.typing as npt
 from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FormatError
 from perceptrank.io.growing import GrowingArray
-from perceptrank.io.letor.jobs import MOST_PENDING_BYTES, Job, Pool, in_order, until_error
-from perceptrank.io.letor.lines import DensityLimit, LineParser, Parsed, SparseRoom, Widest
+from perceptrank.io.letor.lines import DenseRoom, DensityLimit, LineParser, Parsed, SparseRoom, Widest
 from perceptrank.io.letor.matrix import Matrix
-from perceptrank.io.letor.problems import ErrorPolicy
+from perceptrank.io.letor.settings import ErrorPolicy
 from perceptrank.io.text import Chunk, TextReader
 from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.processors import n_processors
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.texts import Texts
+from perceptrank.stream.validation import check_positive_whole
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+MOST_PENDING_BYTES = 32 * 2**20
+_ONE_THREAD_BYTES = 4 * 2**20
+
+
+class Pool:
+    """A thread pool that runs jobs at once if one thread is enough; `depth` pending jobs keep all threads busy."""
+
+    def __init__(self, n_threads: int | None, n_bytes: int) -> None:
+        if n_threads is None:
+            n_threads = n_processors() if n_bytes > _ONE_THREAD_BYTES else 1
+        check_positive_whole("n_threads", n_threads)
+        self._executor = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        self.depth = n_threads + 1 if n_threads > 1 else 0
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> "Future[T]":
+        """Schedule a call."""
+        if self._executor is not None:
+            return self._executor.submit(function, *arguments)
+        done: Future[T] = Future()
+        try:
+            done.set_result(function(*arguments))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+
+
+class Job(NamedTuple):
+    """A chunk that is being parsed into rows of a matrix, from `first` on."""
+
+    chunk: Chunk
+    first: int
+    parsed: "Future[Parsed]"
+
+
+def in_order(
+    pool: Pool, chunks: Iterable[S], work: Callable[[S], T], n_bytes: Callable[[S], int]
+) -> Iterator[tuple[S, T]]:
+    """Yield (chunk, result) in order while a few chunks are pending; an error of the chunks is raised after them.
+
+    `n_bytes` is the size of a chunk: fewer are pending if they are large.
+    """
+    pending: deque[tuple[S, Future[T]]] = deque()
+    n_pending_bytes = 0
+    errors: list[FormatError] = []
+    for chunk in until_error(chunks, errors):
+        pending.append((chunk, pool.submit(work, chunk)))
+        n_pending_bytes += n_bytes(chunk)
+        del chunk
+        while pending and (len(pending) > pool.depth or n_pending_bytes > MOST_PENDING_BYTES):
+            n_pending_bytes -= n_bytes(pending[0][0])
+            yield _oldest(pending)
+    while pending:
+        yield _oldest(pending)
+    if errors:
+        raise errors[0]
+
+
+def until_error(chunks: Iterable[S], errors: list[FormatError]) -> Iterator[S]:
+    """Yield chunks up to an error of their own, which is added to `errors`: those of earlier lines come first."""
+    try:
+        yield from chunks
+    except FormatError as error:
+        errors.append(error)
+
+
+def _oldest(pending: "deque[tuple[S, Future[T]]]") -> tuple[S, T]:
+    chunk, future = pending.popleft()
+    return chunk, future.result()
 
 
 class Runs:
@@ -108,8 +189,8 @@ class SparseFiller:
         spare: list[SparseRoom] = []  # memory that was touched before is faster to write to
 
         def parse(chunk: Chunk) -> tuple[SparseRoom, Parsed]:
-            room = self._parser.room_for(chunk, spare)
-            return room, self._parser.parse_sparse(chunk, room)
+            room = self._parser.sparse_room(chunk, spare)
+            return room, self._parser.parse(chunk, room)
 
         for chunk, (room, parsed) in in_order(self._pool, chunks, parse, lambda chunk: 3 * chunk.n_bytes):
             self._policy.add(self._parser.problems(chunk, parsed), len(parsed.bad))
@@ -235,7 +316,7 @@ class Filler:
             self._finish_oldest()
 
     def _parse(self, chunk: Chunk, first: int) -> Parsed:
-        return self._parser.parse(chunk, *self._matrix.arrays(), first)
+        return self._parser.parse(chunk, DenseRoom(*self._matrix.arrays(), first))
 
     def _finish_all(self) -> None:
         while self._jobs:

@@ -3,25 +3,26 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor import codes
-from perceptrank.io.letor.document_ids import copy_docids
-from perceptrank.io.letor.pairs import count_colons, name_columns
-from perceptrank.io.letor.parsing import parse_lines
-from perceptrank.io.letor.problems import decode, describe, find_repeated_id
-from perceptrank.io.letor.settings import LARGEST_UNDECLARED, LineSettings
+from perceptrank.io.letor.parsing import copy_ids, count_colons, name_columns, parse_lines
+from perceptrank.io.letor.settings import LARGEST_UNDECLARED, LineSettings, decode, describe, find_repeated_id
 from perceptrank.io.text import Chunk
 from perceptrank.kernels.arrays import Bytes, Columns, Features, Floats, IntRows, Ints, Words
-from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.stream.memory import check_memory
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.texts import Texts
 
 # Blank lines, and comments that do not name a feature. There may be very many of them: matching some at a time bounds
 # the memory of a match. (Possessive quantifiers would, too, but Python gets them wrong before 3.11.5.)
 _SKIPPED = re.compile(rb"\s*(?:#(?![0-9]{1,7}:)[^\n]*\s*){0,1000}")
+_DOCID = np.frombuffer(b"docid", np.uint8)
 
 
 class Widest(NamedTuple):
@@ -62,6 +63,23 @@ class Parsed(NamedTuple):
         return qids
 
 
+class DenseRoom(NamedTuple):
+    """Arrays for the documents of a chunk as rows of a matrix, from `first_row` on."""
+
+    X: Features
+    relevance: Floats
+    first_row: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the features."""
+        return self.X.nbytes
+
+    def rows(self, n_rows: int, width: int) -> tuple[AnyFeatures, Floats]:
+        """Return the features and grades of the first rows, without what was allocated for more if that is much."""
+        return _take_first(self.X, n_rows), _take_first(self.relevance, n_rows)
+
+
 class SparseRoom(NamedTuple):
     """Arrays for the documents of a chunk as compressed sparse rows; `ends` has the end of each row."""
 
@@ -75,14 +93,22 @@ class SparseRoom(NamedTuple):
         """Size of the arrays."""
         return sum(array.nbytes for array in self)
 
-    def rows(self, n_rows: int, width: int) -> SparseFeatures:
-        """Return the first rows, without what was allocated for more if that is much."""
+    def rows(self, n_rows: int, width: int) -> tuple[AnyFeatures, Floats]:
+        """Do as `DenseRoom.rows`, for features of this width."""
         starts = np.concatenate([[0], self.ends[:n_rows]])
         rows = SparseFeatures._trusted(self.values, self.indices, starts, width)
-        return rows if 2 * rows.n_nonzeros > len(self.values) else SparseFeatures.concatenate([rows])
+        rows = rows if 2 * rows.n_nonzeros > len(self.values) else SparseFeatures.concatenate([rows])
+        return rows, _take_first(self.relevance, n_rows)
 
 
-class _Found(NamedTuple):
+def _take_first(array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
+    return array[:n] if 2 * n > len(array) else array[:n].copy()
+
+
+Room: TypeAlias = DenseRoom | SparseRoom
+
+
+class _Tables(NamedTuple):
     """The filled parts of the kernel's tables."""
 
     found: Ints
@@ -102,7 +128,7 @@ class LineParser:
         self._names: dict[int, str] = {}
         self._all_names: tuple[int, tuple[str, ...]] = 0, ()
         self._seen_headers: set[int] = set()
-        self._columns: tuple[int, Words, Words] = 0, np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+        self._columns: tuple[Words, Words] = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
         self._marks: list[Ints] = []  # scratch, each used by one thread at a time
 
     def detect_dialect(self, chunk: Chunk) -> Chunk:
@@ -163,25 +189,16 @@ class LineParser:
 
     def widest(self, chunk: Chunk, *, sparse: bool = False) -> Widest:
         """Return the number of columns of the valid lines of a chunk."""
-        if sparse:
-            room = self.room_for(chunk)
-            return _widest(chunk, self._run(chunk, None, room, room.relevance, 0, True, self.settings.limit).found)
-        nowhere = np.empty((chunk.n_documents, 0), self.settings.dtype), np.empty(chunk.n_documents)
-        return _widest(chunk, self._run_dense(chunk, *nowhere, 0, True, self.settings.limit).found)
+        room = self.sparse_room(chunk) if sparse else self.dense_room(chunk, 0)
+        return _widest(chunk, self._run(chunk, room, True, self.settings.limit).found)
 
-    def parse(
-        self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, *, limit: int | None = None
-    ) -> Parsed:
-        """Parse a chunk into consecutive rows of X and relevance.
+    def dense_room(self, chunk: Chunk, width: int) -> DenseRoom:
+        """Return arrays for the documents of a chunk; raise `MemoryError` if there is no memory for them."""
+        dtype = self.settings.dtype
+        check_memory(chunk.n_documents, width, dtype)
+        return DenseRoom(np.empty((chunk.n_documents, width), dtype), np.empty(chunk.n_documents))
 
-        Unless invalid lines are to be skipped, the first one ends the parse. With a `limit`, features beyond it are
-        invalid: X cannot be widened.
-        """
-        limit = limit or self.settings.limit
-        found = self._run_dense(chunk, X, relevance, first_row, self.settings.skip, limit)
-        return self._as_parsed(chunk, found, first_row, limit)
-
-    def room_for(self, chunk: Chunk, spare: list[SparseRoom] | None = None) -> SparseRoom:
+    def sparse_room(self, chunk: Chunk, spare: list[SparseRoom] | None = None) -> SparseRoom:
         """Return arrays for the documents of a chunk, whatever it holds: spare ones if they suffice, else new ones."""
         n_pairs, n_rows = count_colons(chunk.text, chunk.start, chunk.stop), chunk.n_documents
         with suppress(IndexError):
@@ -195,16 +212,17 @@ class LineParser:
             np.empty(n_pairs, dtype), np.empty(n_pairs, np.int32), np.empty(n_rows, np.int64), np.empty(n_rows)
         )
 
-    def parse_sparse(self, chunk: Chunk, room: SparseRoom, *, limit: int | None = None) -> Parsed:
-        """Parse a chunk into compressed sparse rows; as `parse` otherwise."""
-        limit = limit or self.settings.limit
-        found = self._run(chunk, None, room, room.relevance, 0, self.settings.skip, limit)
-        return self._as_parsed(chunk, found, 0, limit)
+    def parse(self, chunk: Chunk, room: Room, *, limit: int | None = None) -> Parsed:
+        """Parse a chunk into the rows of a room.
 
-    def _as_parsed(self, chunk: Chunk, tables: "_Found", first_row: int, limit: int) -> Parsed:
-        found, runs, comments, bad = tables
+        Unless invalid lines are to be skipped, the first one ends the parse. With a `limit`, features beyond it are
+        invalid: a matrix cannot be widened.
+        """
+        limit = limit or self.settings.limit
+        found, runs, comments, bad = self._run(chunk, room, self.settings.skip, limit)
         text_at = np.flatnonzero(runs[:, codes.RUN_START] >= 0)
         spans = runs[text_at, codes.RUN_START : codes.RUN_END + 1]
+        first_row = room.first_row if isinstance(room, DenseRoom) else 0
         return Parsed(
             n_rows=int(found[codes.N_ROWS]),
             widest=_widest(chunk, found),
@@ -215,7 +233,7 @@ class LineParser:
             text_at=text_at,
             texts=_decode_spans(chunk.text, spans),
             comments=_decode_spans(chunk.text, comments) if self.settings.comments else None,
-            docids=copy_docids(chunk.text, comments) if len(comments) else None,
+            docids=_copy_docids(chunk.text, comments) if len(comments) else None,
             bad=bad,
             limit=limit,
         )
@@ -227,33 +245,15 @@ class LineParser:
             problem = describe(chunk.text, pos, code, self.settings, parsed.limit)
             yield FormatError(self.files[chunk.file], chunk.first_line + line, pos - start + 1, problem)
 
-    def _run_dense(
-        self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, skip: bool, limit: int
-    ) -> _Found:
-        width, words, masks = self._columns
-        if width != X.shape[1]:
-            width = X.shape[1]
-            words, masks = name_columns(width, self.settings.base)
-            self._columns = width, words, masks
-        try:
-            marks = self._marks.pop()
-        except IndexError:
-            marks = np.zeros(self.settings.limit + 1, np.int64)
-        found = self._run(chunk, (X, marks, words, masks), None, relevance, first_row, skip, limit)
-        self._marks.append(marks)
-        return found
-
-    def _run(
-        self,
-        chunk: Chunk,
-        dense: tuple[Features, Ints, Words, Words] | None,
-        room: SparseRoom | None,
-        relevance: Floats,
-        first_row: int,
-        skip: bool,
-        limit: int,
-    ) -> _Found:
+    def _run(self, chunk: Chunk, room: Room, skip: bool, limit: int) -> _Tables:
         """Parse into dense or sparse rows, again if there are numbers that the kernel cannot convert."""
+        dense: tuple[Features, Ints, Words, Words] | None = None
+        sparse: tuple[Features, Columns, Ints] | None = None
+        first_row = 0
+        if isinstance(room, DenseRoom):
+            dense, first_row = (room.X, self._take_marks(), *self._names_of_columns(room.X.shape[1])), room.first_row
+        else:
+            sparse = room.values, room.indices, room.ends
         n = chunk.n_documents
         runs = np.empty((n, codes.N_RUN_COLUMNS), np.int64)
         has_comments = self.settings.comments or chunk.file in self._with_docids
@@ -267,8 +267,8 @@ class LineParser:
             known = np.array([values[pos] for pos in sorted(values)], dtype=np.float64)
             parse_lines(
                 dense,
-                None if room is None else (room.values, room.indices, room.ends),
-                relevance,
+                sparse,
+                room.relevance,
                 first_row,
                 chunk.text,
                 chunk.start,
@@ -289,8 +289,21 @@ class LineParser:
                 start: float(chunk.text[start:end].tobytes()) for start, end in late[: found[codes.N_LATE]].tolist()
             }
             late = np.empty((2 * max(found[codes.N_LATE], 8), codes.N_LATE_COLUMNS), np.int64)
+        if dense is not None:
+            self._marks.append(dense[1])
         n_rows, n_runs, n_bad = (int(found[k]) for k in (codes.N_ROWS, codes.N_RUNS, codes.N_BAD))
-        return _Found(found, runs[:n_runs], comments[:n_rows], bad[:n_bad])
+        return _Tables(found, runs[:n_runs], comments[:n_rows], bad[:n_bad])
+
+    def _take_marks(self) -> Ints:
+        try:
+            return self._marks.pop()
+        except IndexError:
+            return np.zeros(self.settings.limit + 1, np.int64)
+
+    def _names_of_columns(self, width: int) -> tuple[Words, Words]:
+        if len(self._columns[0]) != width:
+            self._columns = name_columns(width, self.settings.base)
+        return self._columns
 
 
 def _skip_comments(text: bytes, start: int) -> int:
@@ -306,6 +319,21 @@ def _widest(chunk: Chunk, found: Ints) -> Widest:
 
 def _decode_spans(text: Bytes, spans: IntRows) -> list[str]:
     return [decode(text[start:end].tobytes()) for start, end in spans.tolist()]
+
+
+def _copy_docids(text: Bytes, comments: IntRows) -> Texts | None:
+    """Copy the ids from comments ``# docid = ID``, empty where a comment has none; None if none has one."""
+    content = np.empty(int((comments[:, 1] - comments[:, 0]).sum()), np.uint8)
+    starts = np.zeros(len(comments) + 1, np.int64)
+    copy_ids(text, comments, _DOCID, content, starts)
+    if not starts[-1]:
+        return None
+    ids = content[: starts[-1]].copy()
+    try:
+        ids.tobytes().decode()
+    except UnicodeDecodeError:  # each is decoded alone, as comments are
+        return Texts(decode(ids[start:stop].tobytes()) for start, stop in pairwise(starts.tolist()))
+    return Texts._trusted(ids, starts)
 
 
 MOST_TIMES_TEXT = 1024
@@ -324,8 +352,8 @@ def is_sparse(parser: LineParser, chunk: Chunk, width: int) -> bool:
         return parser.settings.sparse
     if width <= MOST_DENSE_FEATURES:
         return False
-    room = parser.room_for(chunk)
-    n_rows = parser.parse_sparse(chunk, room).n_rows
+    room = parser.sparse_room(chunk)
+    n_rows = parser.parse(chunk, room).n_rows
     return n_rows > 0 and int(room.ends[n_rows - 1]) < LARGEST_SPARSE_SHARE * n_rows * width
 
 

@@ -1,9 +1,17 @@
-"""The settings that say what a line of LETOR text means."""
+"""Settings for lines of LETOR text, and messages about those that are invalid."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from perceptrank.io.errors import FormatError
 from perceptrank.io.letor import codes
+from perceptrank.kernels.arrays import Bytes
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive, check_positive_whole
 
 LARGEST, LARGEST_UNDECLARED, LARGEST_SPARSE = 10**8 - 1, 2**20, 2**31 - 1
@@ -45,3 +53,118 @@ class LineSettings:
         self.bound = np.inf if clip is None else check_positive("clip", clip)
         self.where = {"field": codes.IN_FIELD, "comment": codes.IN_COMMENT, GROUP: codes.NOWHERE}.get(qid)
         self.comments, self.skip = comments, skip
+
+
+OnError: TypeAlias = Literal["raise", "skip"] | Callable[[FormatError], object]
+
+_MAX_SHOWN = 5
+
+
+class ErrorPolicy:
+    """Raises invalid lines, skips them, or passes them to a function, as `on_error` says."""
+
+    def __init__(self, on_error: OnError) -> None:
+        if on_error not in ("raise", "skip") and not callable(on_error):
+            raise ParameterError("on_error", "must be 'raise', 'skip' or a callable", on_error)
+        self._on_error = on_error
+        self._count = 0
+        self._shown: list[str] = []
+        self.skips = on_error != "raise"
+
+    def add(self, problems: Iterable[FormatError], count: int) -> None:
+        """Raise the first of `count` errors, pass all on, or count them; no more are made than are looked at."""
+        if self._on_error == "raise":
+            for problem in problems:
+                raise problem
+        elif callable(self._on_error):
+            for problem in problems:
+                self._on_error(problem)
+        else:
+            self._count += count
+            self._shown += [str(problem) for problem in islice(problems, _MAX_SHOWN - len(self._shown))]
+
+    def add_one(self, problem: FormatError) -> None:
+        """Raise an error, pass it on, or count it."""
+        self.add([problem], 1)
+
+    def warn_if_skipped(self) -> None:
+        """Warn about skipped lines, if there are any."""
+        if self._count:
+            more = f"\n… and {self._count - _MAX_SHOWN} more" if self._count > _MAX_SHOWN else ""
+            shown = "\n".join(self._shown)
+            warnings.warn(f"skipped {self._count} invalid lines or files:\n{shown}{more}", stacklevel=3)
+
+
+_SHOWN_BYTES = 40
+_PAIR = re.compile(rb"(?<=\s)([0-9]+):\S*")
+_NON_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+
+
+def describe(text: Bytes, pos: int, code: int, settings: LineSettings, limit: int) -> str:
+    """Return the message for an error code at an offset of the text, with options that help.
+
+    `limit` is the number of features that were allowed.
+    """
+    token = _token_at(text, pos)
+    got = f"got {token!r}" if token else "got nothing"
+    infinite = _NON_FINITE.fullmatch(token) is not None
+    if code == codes.ID_BEYOND:
+        return f"feature id too large: {_rule_for_ids(settings, limit)}, {got}"
+    if code == codes.NO_QUERY:
+        return f"expected qid:ID after the grade, {got}; if it is elsewhere, use `qid='comment'` or `group=…`"
+    if code == codes.STRAY_QUERY:
+        return f"unexpected field {token!r}: comments name the queries; if the field does, use `qid='field'`"
+    if code == codes.ID_ZERO:
+        return f"feature ids count from 1, {got}; if they count from 0 here, use `zero_based=True`"
+    if code == codes.INFINITE_VALUE:
+        kept = "" if settings.dtype == np.float64 else "`dtype='float64'` keeps it, "
+        return f"a value must fit into {settings.dtype}, {got}; {kept}`clip=…` bounds it"
+    if code == codes.BAD_PAIR and token.startswith("qid:"):
+        return f"qid: must come right after the grade and once, {got}"
+    problems = {
+        codes.BAD_GRADE: f"a grade must be finite, {got}" if infinite else f"expected a grade, {got}",
+        codes.NEGATIVE_GRADE: f"a grade must not be negative, {got}",
+        codes.INFINITE_GRADE: f"a grade must be finite, {got}",
+        codes.EMPTY_QUERY: f"expected an id after 'qid:', {got}",
+        codes.BAD_PAIR: f"expected feature:value, {got}",
+        codes.BAD_VALUE: f"a value must be finite, {got}" if infinite else f"expected a number, {got}",
+        codes.DUPLICATE: f"a feature must occur once in a line, {got} again",
+        codes.NO_COMMENT: f"expected a comment that names the query, {got}",
+        codes.ZERO_BYTE: f"a query id must not have a zero byte, {got}",
+    }
+    return problems[code]
+
+
+def find_repeated_id(text: Bytes, start: int) -> int:
+    """Return the offset of the first feature id of the line at `start` that has come before in it."""
+    size = 2**10
+    while b"\n" not in (piece := text[start : start + size].tobytes()):
+        size *= 2
+    seen: set[int] = set()
+    for pair in _PAIR.finditer(re.split(rb"[\n#]", piece, maxsplit=1)[0]):
+        if int(pair[1]) in seen:
+            return start + pair.start()
+        seen.add(int(pair[1]))
+    raise AssertionError("no feature id is repeated")
+
+
+def _token_at(text: Bytes, pos: int) -> str:
+    token = re.split(rb"[\s#]", text[pos : pos + _SHOWN_BYTES + 1].tobytes())[0]
+    return decode(token) if len(token) <= _SHOWN_BYTES else token[:-1].decode(errors="ignore") + "…"
+
+
+def _rule_for_ids(settings: LineSettings, limit: int) -> str:
+    last = limit - 1 + settings.base
+    if settings.n_features is not None:
+        return f"with `n_features={settings.n_features}` ids go from {settings.base} to {last}"
+    if limit == LARGEST_SPARSE:
+        return f"ids go from {settings.base} to {last}"
+    return f"ids above {last} must be declared with `n_features`"
+
+
+def decode(text: bytes) -> str:
+    """Decode UTF-8, or Latin-1 if the text is not valid UTF-8."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text.decode("latin-1")

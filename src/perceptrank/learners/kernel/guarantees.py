@@ -187,7 +187,7 @@ class KernelGuarantees(Learner):
             If an argument is invalid, or these settings have no theorem of this kind.
         """
         self.theorem.check_comparator(comparator, None)
-        state = self._learned()
+        state = self._model.require_learned()
         assert isinstance(state, KernelModel)
         if self.policy in ("random", "bogd"):
             raise ValueError(

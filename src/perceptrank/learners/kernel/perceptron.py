@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
@@ -179,17 +181,27 @@ class KernelPerceptron(KernelGuarantees):
         check_seed(self.seed)
         self._weighing = weighing_of(self.measure)
 
-    def _configured(self, model: Model) -> Model:
+    def _configured(self, model: Model | None = None) -> Model:
+        model = super()._configured(model)
         assert isinstance(model, KernelModel)
         model.kernel, model.degree, model.linear = self.kernel, int(self.degree), float(self.linear)
-        return super()._configured(model)
+        return model
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return no arrays beside the supports, if those fit into memory."""
         check_room(f"a budget of {self.budget} supports", (self.budget or 0) * (n_features + 3))
         return {}
 
-    def _check_restored(self, state: Model) -> None:
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
+        learner = super().from_document(document)
+        if learner.model.has_begun:
+            learner._check_supports()
+        return learner
+
+    def _check_supports(self) -> None:
+        state = self._model
         assert isinstance(state, KernelModel)
         if self.budget is not None and len(state.supports) > self.budget:
             raise ValueError(f"there are {len(state.supports)} supports, more than the budget of {self.budget}")
@@ -364,14 +376,14 @@ class KernelPerceptron(KernelGuarantees):
     # The learned state
 
     def _kernel_state(self) -> KernelModel:
-        state = self._learned()
+        state = self._model.require_learned()
         assert isinstance(state, KernelModel)
         return state
 
     @property
     def ranks_with(self) -> str:
         """The function that ranks the next query: "mean" or "current"; "current" without `average`."""
-        return self._learned().ranks_with
+        return self._model.require_learned().ranks_with
 
     @property
     def supports_(self) -> FloatRows:
@@ -411,9 +423,9 @@ class KernelPerceptron(KernelGuarantees):
     @property
     def weights(self) -> Floats:
         """Not there: it ranks by a function of a kernel."""
-        return self._learned().coefficients
+        return self._model.require_learned().coefficients
 
     @property
     def coef_(self) -> Floats:
         """Not there: it ranks by a function of a kernel."""
-        return self._learned().coefficients
+        return self._model.require_learned().coefficients

@@ -124,7 +124,7 @@ class ListwisePerceptron(CompiledLearner, Startable):
     @property
     def ranks_with(self) -> str:
         """The weights that rank the next query: "mean" or "current"; "current" without `average`."""
-        return self._learned().ranks_with
+        return self._model.require_learned().ranks_with
 
     @property
     def mean_loss(self) -> float:
@@ -133,17 +133,17 @@ class ListwisePerceptron(CompiledLearner, Startable):
         The three losses count queries learned with `average`, times their weights, and none from before a model file of
         an earlier version.
         """
-        return float(self._learned().tally[MEAN_LOSS])
+        return float(self._model.require_learned().tally[MEAN_LOSS])
 
     @property
     def current_loss(self) -> float:
         """Cumulative loss of ranking by the current weights."""
-        return float(self._learned().tally[CURRENT_LOSS])
+        return float(self._model.require_learned().tally[CURRENT_LOSS])
 
     @property
     def used_loss(self) -> float:
         """Cumulative loss of the rankings used: by the mean, or by the current weights where that was not safe."""
-        return float(self._learned().tally[USED_LOSS])
+        return float(self._model.require_learned().tally[USED_LOSS])
 
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats

@@ -15,7 +15,6 @@ from perceptrank.learners.rounds import adapt, are_valid, count_round, open_quer
 from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
-from perceptrank.transforms.transform import TransformLike
 
 BufferedPairwiseSettings = tuple[bool, float, float, int]  # averaging, learning_rate, margin, seed
 
@@ -127,8 +126,6 @@ class BufferedPairwise(CompiledLearner):
     buffer_size: int = 100
     margin: float = 1.0
     seed: int = 0
-    average: bool = False
-    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

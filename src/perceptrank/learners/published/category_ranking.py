@@ -18,7 +18,6 @@ from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
-from perceptrank.transforms.transform import TransformLike
 
 PAIRS = ("uniform", "max")
 CategoryRankingSettings = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, widest_only
@@ -131,8 +130,6 @@ class CategoryRanking(CompiledLearner, Startable):
     _: KW_ONLY
     measure: MeasureLike = "ndcg"
     learning_rate: float = 1.0
-    average: bool = False
-    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:

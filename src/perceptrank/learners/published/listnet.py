@@ -14,7 +14,6 @@ from perceptrank.learners.tally import ListSettings
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.validation import check_choice
 from perceptrank.theory import theorems
-from perceptrank.transforms.transform import TransformLike
 
 TARGETS = ("grades", "gains")
 
@@ -76,8 +75,6 @@ class OnlineListNet(CompiledLearner, Startable):
     learning_rate: float = 0.01
     _: KW_ONLY
     target: str = "grades"
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         check_choice("target", self.target, TARGETS)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 from perceptrank.learners.published.prank import PRank, PRankSettings
 from perceptrank.stream.validation import check_not_negative
 from perceptrank.theory import theorems
-from perceptrank.transforms.transform import TransformLike
 
 
 class MarginPRank(PRank):
@@ -46,19 +47,9 @@ class MarginPRank(PRank):
     algorithm = "margin-prank"
     theorem = theorems.prank(margin=1.0)
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        *,
-        n_grades: int = 5,
-        average: bool = False,
-        transforms: TransformLike = None,
-    ) -> None:
-        self.margin = margin
-        self.n_grades = n_grades
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    margin: float = 1.0
+    _: KW_ONLY
+    n_grades: int = 5
 
     def _make_settings(self) -> PRankSettings:
         check_not_negative("margin", self.margin)

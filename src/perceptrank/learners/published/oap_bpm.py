@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 from perceptrank.learners.published.prank import PRank, PRankSettings
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
 from perceptrank.theory.theorem import NO_THEOREM
-from perceptrank.transforms.transform import TransformLike
 
 
 class OapBpm(PRank):
@@ -42,23 +43,11 @@ class OapBpm(PRank):
     cost = "N m (d + g)"
     theorem = NO_THEOREM
 
-    def __init__(
-        self,
-        n_members: int = 20,
-        *,
-        share: float = 0.3,
-        n_grades: int = 5,
-        seed: int = 0,
-        average: bool = False,
-        transforms: TransformLike = None,
-    ) -> None:
-        self.n_members = n_members
-        self.share = share
-        self.n_grades = n_grades
-        self.seed = seed
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    n_members: int = 20
+    _: KW_ONLY
+    share: float = 0.3
+    n_grades: int = 5
+    seed: int = 0
 
     def _make_settings(self) -> PRankSettings:
         check_positive_whole("n_members", self.n_members)

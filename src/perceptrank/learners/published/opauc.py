@@ -15,7 +15,6 @@ from perceptrank.learners.rounds import adapt, are_valid, count_round, open_quer
 from perceptrank.learners.tally import LARGEST_SQUARED_NORM, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_not_negative, check_positive
-from perceptrank.transforms.transform import TransformLike
 
 OpaucSettings = tuple[bool, float, float]  # averaging, learning_rate, decay
 
@@ -119,8 +118,6 @@ class Opauc(CompiledLearner):
     learning_rate: float = 0.01
     _: KW_ONLY
     decay: float = 0.0
-    average: bool = False
-    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +18,6 @@ from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import ParameterError, check_positive_whole
 from perceptrank.theory import theorems
-from perceptrank.transforms.transform import TransformLike
 
 PRankSettings = tuple[bool, float, int, float]  # averaging, share, seed, margin
 
@@ -119,9 +117,6 @@ class PRank(CompiledLearner):
     rows = 1, 0, 1
 
     n_grades: int = 5
-    _: KW_ONLY
-    average: bool = False
-    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -132,7 +127,7 @@ class PRank(CompiledLearner):
     @property
     def thresholds(self) -> Floats:
         """The thresholds, smallest first."""
-        thresholds: Floats = self._learned().more["thresholds"].mean(axis=0)
+        thresholds: Floats = self._model.require_learned().more["thresholds"].mean(axis=0)
         return thresholds
 
     def _make_settings(self) -> PRankSettings:

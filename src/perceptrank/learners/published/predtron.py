@@ -13,7 +13,6 @@ from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory.surrogates import weighing_of
-from perceptrank.transforms.transform import TransformLike
 
 
 @helper
@@ -77,8 +76,6 @@ class Predtron(CompiledLearner, Startable):
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY
     learning_rate: float = 1.0
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         binary, cutoff, _, _ = weighing_of(self.measure)

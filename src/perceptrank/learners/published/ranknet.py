@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
@@ -12,7 +11,6 @@ from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.theory import theorems
-from perceptrank.transforms.transform import TransformLike
 
 
 @helper
@@ -61,9 +59,6 @@ class RankNet(CompiledLearner, Startable):
     kernel, rows = list_pass(ranknet_rule)
 
     learning_rate: float = 0.1
-    _: KW_ONLY
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         return list_settings(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
 
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import squared_norm
@@ -12,7 +11,6 @@ from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import are_valid, close_round, lead_of, open_query
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
-from perceptrank.transforms.transform import TransformLike
 
 SolarOneSettings = tuple[bool, float]  # averaging, limit
 
@@ -85,9 +83,6 @@ class SolarI(CompiledLearner):
     rows = 1, 0, 3
 
     limit: float = 0.001
-    _: KW_ONLY
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> SolarOneSettings:
         return bool(self.average), check_positive("limit", self.limit)

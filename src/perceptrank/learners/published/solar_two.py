@@ -15,7 +15,6 @@ from perceptrank.learners.rounds import are_valid, close_round, lead_of, open_qu
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_choice, check_positive
-from perceptrank.transforms.transform import TransformLike
 
 COVARIANCES = ("diagonal", "full")
 SolarTwoSettings = tuple[bool, float]  # averaging, regularization
@@ -122,8 +121,6 @@ class SolarII(CompiledLearner):
     regularization: float = 100.0
     _: KW_ONLY
     covariance: str = "diagonal"
-    average: bool = False
-    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -135,7 +132,7 @@ class SolarII(CompiledLearner):
     @property
     def covariance_(self) -> Floats:
         """The matrix S, or its diagonal."""
-        found = self._learned().more["covariance"]
+        found = self._model.require_learned().more["covariance"]
         return found[0].copy() if self.covariance == "diagonal" else found.copy()
 
     def _make_settings(self) -> SolarTwoSettings:

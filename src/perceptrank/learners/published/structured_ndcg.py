@@ -16,7 +16,6 @@ from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
 from perceptrank.stream.validation import ParameterError
 from perceptrank.theory.surrogates import weighing_of
-from perceptrank.transforms.transform import TransformLike
 
 
 @helper
@@ -157,8 +156,6 @@ class StructuredNdcg(CompiledLearner, Startable):
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY
     learning_rate: float = 0.1
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         parsed = parse(self.measure)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
-
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.ordering import sort_descending
@@ -11,7 +9,6 @@ from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
-from perceptrank.transforms.transform import TransformLike
 
 
 @helper
@@ -79,9 +76,6 @@ class SvmMap(CompiledLearner, Startable):
     kernel, rows = list_pass(svm_map_rule, floats=2, ints=4)
 
     learning_rate: float = 0.1
-    _: KW_ONLY
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         return list_settings(self, binary=True)

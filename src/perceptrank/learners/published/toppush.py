@@ -12,7 +12,6 @@ from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.stream.validation import check_choice
-from perceptrank.transforms.transform import TransformLike
 
 LOSSES = ("squared", "hinge")
 
@@ -71,8 +70,6 @@ class TopPush(CompiledLearner, Startable):
     learning_rate: float = 0.01
     _: KW_ONLY
     loss: str = "squared"
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         check_choice("loss", self.loss, LOSSES)

@@ -11,7 +11,6 @@ from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.stream.validation import check_positive
-from perceptrank.transforms.transform import TransformLike
 
 
 @helper
@@ -69,8 +68,6 @@ class UnevenMargins(CompiledLearner, Startable):
     learning_rate: float = 0.1
     _: KW_ONLY
     margin: float = 1.0
-    average: bool = False
-    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         return list_settings(self, margin=check_positive("margin", self.margin))

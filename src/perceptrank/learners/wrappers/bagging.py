@@ -121,9 +121,9 @@ class Bagging(Wrapper, Ensemble):
     def _make_member(self, number: int) -> Learner:
         return fresh(without_transforms(self._copy), lambda seed: int(2**53 * noise(int(self.seed), seed, number)))
 
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        super()._parameters_changed(parameters)
-        if self._model.has_begun and "learner" in parameters:
+    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
+        super()._follow_parameters(before, changed)
+        if self._model.has_begun and "learner" in changed:
             model = self._model.copy()
             for number, one in enumerate(model.members):
                 one.set_params(**self._make_member(number).get_params(deep=False))
@@ -145,7 +145,7 @@ class Bagging(Wrapper, Ensemble):
     @property
     def weights(self) -> Floats:
         """The mean of the members' current iterates."""
-        return fixed_copy(np.mean([member.weights for member in self._learned().members], axis=0))
+        return fixed_copy(np.mean([member.weights for member in self._model.require_learned().members], axis=0))
 
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats

@@ -83,15 +83,10 @@ class Fading(StepWrapper):
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return super().extra_state(n_features) | {"faded": np.array([1.0, 0.0])}
 
-    def _check_restored(self, state: Model) -> None:
-        factor, since = state.more["faded"]
-        if not (0.0 < factor <= 1.0 and since >= 0.0):
-            raise ValueError(f"faded must be a factor from 0 to 1 and a sum of weights, got {factor} and {since}")
-
     @property
     def ranks_with(self) -> str:
         """The weights that rank the next query: the "mean" of iterates that fade, or the "current" ones."""
-        return self._learned().ranks_with
+        return self._model.require_learned().ranks_with
 
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats

@@ -155,9 +155,9 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
             raise ParameterError("lag", "must be a number of at least 1", self.lag)
         super()._check_parameters()
 
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        super()._parameters_changed(parameters)
-        if self._model.has_begun and "learner" in parameters:
+    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
+        super()._follow_parameters(before, changed)
+        if self._model.has_begun and "learner" in changed:
             model = self._model.copy()
             for one, template in zip(model.members, self._templates(), strict=True):
                 one.set_params(**template.get_params(deep=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -186,17 +186,21 @@ class Sum(Ensemble):
     def _learner_documents(self, state: Model) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
+        restored = super().from_document(document)
+        more = restored.model.more
+        if more and ((more["spreads"] > 0) != (more["counts"] > 0)).any():
+            raise ValueError("spreads must be positive where counts are, and nowhere else")
+        return restored
+
     # Learning
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         n = len(self._model.members)
         return {"spreads": np.zeros(n), "counts": np.zeros(n)}
-
-    def _check_restored(self, state: Model) -> None:
-        super()._check_restored(state)
-        if ((state.more["spreads"] > 0) != (state.more["counts"] > 0)).any():
-            raise ValueError("spreads must be positive where counts are, and nowhere else")
 
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
@@ -214,13 +218,13 @@ class Sum(Ensemble):
     @property
     def spreads_(self) -> Floats:
         """The divisor of each learner's scores."""
-        model = self._learned()
+        model = self._model.require_learned()
         assert isinstance(model, SumModel)
         return model.units
 
     @property
     def weights(self) -> Floats:
         """The sum of the learners' current iterates in units of their spreads, if none transforms features itself."""
-        model = self._learned()
+        model = self._model.require_learned()
         assert isinstance(model, SumModel)
         return fixed_copy(model.weighted([one.weights for one in model.members]))

@@ -12,7 +12,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
-from perceptrank.learners.model import LinearPart, Model, fixed_copy
+from perceptrank.learners.model import LinearPart, Model
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.wrappers.sum import Sum
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
@@ -240,15 +240,18 @@ class Tournament(Ensemble):
     def _learner_documents(self, state: Model) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
-    def _configured(self, model: Model) -> Model:
+    def _configured(self, model: Model | None = None) -> Model:
+        model = super()._configured(model)
         assert isinstance(model, TournamentModel)
         model.strategy, model.rate, model.seed = self.strategy, self.rate, self.seed
-        return super()._configured(model)
+        return model
 
     @property
     def leader(self) -> Learner:
         """The learner that ranks the next query."""
-        return self._tournament().leader
+        model = self._model
+        assert isinstance(model, TournamentModel)
+        return model.leader
 
     # Learning
 
@@ -288,25 +291,11 @@ class Tournament(Ensemble):
 
     # The learned state
 
-    def _learned(self) -> Model:
-        super()._learned()
-        return self.leader._learned()
-
-    def _tournament(self) -> TournamentModel:
-        model = self._model
-        assert isinstance(model, TournamentModel)
-        return model
-
     @property
     def weights(self) -> Floats:
         """The leader's current iterate."""
-        super()._learned()
+        self._model.require_learned()
         return self.leader.weights
-
-    @property
-    def coef_(self) -> Floats:
-        """The leader's weights, which `predict` uses on features transformed by `transforms_`."""
-        return fixed_copy(super()._learned().coefficients)
 
     @property
     def n_rounds(self) -> int:

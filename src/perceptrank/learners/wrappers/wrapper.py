@@ -6,8 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-import numpy.typing as npt
-
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import learn_transforms
@@ -15,7 +13,6 @@ from perceptrank.learners.model import Model
 from perceptrank.learners.sklearn_adapter import differ
 from perceptrank.learners.starting import Beginning
 from perceptrank.measures import Measure
-from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError
 from perceptrank.transforms.transform import TransformLike
@@ -60,10 +57,10 @@ class Composite(Learner):
         document["parameters"] |= self._learner_documents(model)
         return document
 
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        if "learner" in parameters or "learners" in parameters:  # its transforms may be theirs, or depend on them
-            parameters = parameters | {"transforms": self.transforms}
-        super()._parameters_changed(parameters)
+    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
+        if changed & {"learner", "learners"}:  # its transforms may be theirs, or depend on them
+            changed = changed | {"transforms"}
+        super()._follow_parameters(before, changed)
 
     @abstractmethod
     def _learner_documents(self, state: Model) -> dict[str, Any]:
@@ -107,15 +104,20 @@ class Wrapper(Composite):
             model.inner = fresh(self.learner)
             self._model = model
 
-    def _initial_model(self) -> Model:
-        model = super()._initial_model()
+    def _configured(self, model: Model | None = None) -> Model:
+        model = super()._configured(model)
         model.inner = self._model.inner
         return model
 
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        if "learner" in parameters:
+    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
+        learner = self.learner
+        if learner is not before["learner"] and self._model.has_begun and not _can_continue(learner, self._copy):
+            raise ValueError(
+                f"learner cannot be changed to {learner!r} once something was learned: make a new {type(self).__name__}"
+            )
+        if "learner" in changed:
             self._copy_learner()
-        super()._parameters_changed(parameters)
+        super()._follow_parameters(before, changed)
 
     @property
     def name(self) -> str:
@@ -127,15 +129,6 @@ class Wrapper(Composite):
             raise ParameterError("learner", "must be a learner", self.learner)
         super()._check_parameters()
 
-    def _check_change(self, parameters: dict[str, Any]) -> None:
-        """Raise if the learner is replaced by one that cannot continue from the state."""
-        super()._check_change(parameters)
-        given = parameters.get("learner", self.learner)
-        if given is not self.learner and self._model.has_begun and not _can_continue(given, self._copy):
-            raise ValueError(
-                f"learner cannot be changed to {given!r} once something was learned: make a new {type(self).__name__}"
-            )
-
     def _learner_documents(self, state: Model) -> dict[str, Any]:
         assert state.inner is not None
         return {"learner": state.inner.as_document()}
@@ -144,19 +137,6 @@ class Wrapper(Composite):
     def own_measure(self) -> Measure:
         """That of its learner."""
         return self._copy.own_measure
-
-    def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-        return self._copy._as_query(X, relevance)
-
-    def _as_stream(
-        self,
-        X: npt.ArrayLike | QueryStream,
-        y: npt.ArrayLike | None,
-        qid: npt.ArrayLike | None,
-        group: npt.ArrayLike | None,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> QueryStream:
-        return self._copy._as_stream(X, y, qid, group, sample_weight)
 
 
 def _can_continue(learner: Any, other: Learner) -> bool:
@@ -195,14 +175,8 @@ class StepWrapper(Wrapper):
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return self._copy.extra_state(n_features)
 
-    def _initial_model(self) -> Model:
-        model = self._copy._initial_model()
-        model.inner = self._model.inner
-        return model
-
-    def _configured(self, model: Model) -> Model:
-        self._copy._configured(model)
-        return super()._configured(model)
+    def _configured(self, model: Model | None = None) -> Model:
+        return super()._configured(self._copy._configured(model))
 
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
@@ -224,8 +198,8 @@ class Ensemble(Composite):
         super()._start()
         self._model.members = self._make_members()
 
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        super()._parameters_changed(parameters)
+    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
+        super()._follow_parameters(before, changed)
         if not self._model.has_begun:
             model = self._model.copy()
             model.members = self._make_members()
