@@ -12,11 +12,11 @@ _MARK = b'"perceptrank model"'
 
 def kinds_of(name: str) -> "list[type[pr.Learner]]":
     """Find the classes of a name such as listnet, or bagging:adagrad:listnet, from the outermost to the innermost."""
-    from perceptrank.learners.registry import find_kind
+    from perceptrank.learners.registry import find_kind, is_wrapper
     from perceptrank.stream.validation import check_choice
 
     *outer, algorithm = name.split(":")
-    if not outer and (kind := find_kind(algorithm)) is not None and not kind.wraps:
+    if not outer and (kind := find_kind(algorithm)) is not None and not is_wrapper(kind):
         return [kind]
     wrappers, algorithms = pr.wrappers(), pr.algorithms()
     for wrapper in outer:
@@ -28,7 +28,7 @@ def kinds_of(name: str) -> "list[type[pr.Learner]]":
 
 
 def _own(kind: "type[pr.Learner]") -> list[str]:
-    return [setting for setting in kind.parameter_names if not (kind.wraps and setting == "learner")]
+    return [name for name in kind.parameter_names if name != "learner"]
 
 
 def _settings(kinds: "list[type[pr.Learner]]") -> list[str]:
