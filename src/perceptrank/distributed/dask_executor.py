@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any
 
 from perceptrank.distributed.dask_parts import DelayedShard
-from perceptrank.distributed.executors import Executor, Result, Work
+from perceptrank.distributed.executors import Result, Work
 from perceptrank.distributed.shards import ClusterError, ShardError, shard_error
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.cache_folder import cache_folder, make_folder, read_trusted
@@ -159,7 +159,7 @@ class _Calls:
         return call(self.common, pack(shard.converter), self.of, number, shard.name, shard.part)
 
 
-class DaskExecutor(Executor):
+class DaskExecutor:
     """Submit shards to a `distributed.Client`; Dask runs those of lost workers again.
 
     The common state travels inside each task, rather than as data of a worker, so that no worker's loss can take it

@@ -85,8 +85,10 @@ class Executor(Protocol):
         """
 
 
-class InProcess(Executor):
+class InProcess:
     """Learn shards one after the other in this process: the definition of what every engine must give.
+
+    - `task`, `shards`: as `Executor.map` takes them.
 
     Examples
     --------
