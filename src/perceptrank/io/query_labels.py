@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.parquet_columns import (
     content_of,
@@ -94,7 +92,7 @@ def _pairs(file: Source, column: str, qid: str | None) -> Iterator[tuple[Any, An
     if kind != "table":
         what = "LETOR text" if kind == "letor" else "a store"
         raise ValueError(f"{file} is {what}, which has no column {column!r}: those are of tables and Parquet files")
-    table = open_table(str(file), as_wanted({"qid": qid}), {"qid"}, with_features=False, dtype=np.float32)
+    table = open_table(str(file), as_wanted({"qid": qid})._replace(with_features=False))
     for queries, values in table.labels(column):
         yield from zip(queries, values, strict=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from perceptrank.io.growing import GrowingArray
 from perceptrank.io.paths import PathLike
 from perceptrank.io.tables.reading import Report, Tables, as_wanted
 from perceptrank.io.tables.rows import Rows
-from perceptrank.kernels.arrays import Features
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.columns import Values, join_columns, split_columns, take_rows
 from perceptrank.stream.grouping import group_runs
@@ -108,17 +107,10 @@ def read_table(
     """
     roles = {"qid": qid, "docid": docid, "relevance": relevance, "weight": weight}
     tables = _open(paths, feature_paths, roles, features, missing, dtype, report, progress)
-    collected = _Collected(np.dtype(dtype))
-    waiting: list[Rows] = []  # until all names are known
-    for rows in tables.rows():
-        if tables.know_names:
-            collected.add(tables.align(rows, tables.names))
-        else:
-            waiting.append(_forget_text(rows))
-    names = tables.names
-    for rows in waiting:
-        collected.add(tables.align(rows, names))
-    return collected.as_stream(names)
+    batches: Iterable[Rows] = tables.rows()
+    if not tables.know_names:  # until all rows are read
+        batches = list(map(_forget_text, batches))
+    return _collect(batches, tables)
 
 
 def scan_table(
@@ -201,7 +193,7 @@ def _open(
     kind = np.dtype(dtype)
     if kind not in (np.float32, np.float64):
         raise ParameterError("dtype", "must be float32 or float64", str(kind))
-    return Tables(paths, feature_paths, as_wanted(roles, features), kind, missing, report, progress)
+    return Tables(paths, feature_paths, as_wanted(roles, features)._replace(dtype=kind), missing, report, progress)
 
 
 def _cut(rows: Rows, max_bytes: int) -> Iterator[Rows]:
@@ -220,40 +212,31 @@ def _forget_text(rows: Rows) -> Rows:
     return replace(rows, place=lambda row, column: place)
 
 
-class _Collected:
-    """Collects rows whose queries may come back."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._values = GrowingArray(dtype)
-        self._columns: list[Mapping[str, Values | None]] = []
-        self._sizes: list[int] = []
-        self._starts: list[int] = []
-        self._qids: list[str] = []
-        self._n_rows = 0
-
-    def add(self, rows: Rows) -> None:
-        """Add rows."""
-        X = rows.X
+def _collect(batches: Iterable[Rows], tables: Tables) -> QueryStream:
+    """Join rows into a stream, bringing the documents of each query together."""
+    values = GrowingArray(tables.dtype)
+    columns: list[Mapping[str, Values | None]] = []
+    sizes: list[int] = []
+    starts: list[int] = []
+    qids: list[str] = []
+    for rows in batches:
+        X = tables.align(rows, tables.names).X
         if X.nbytes > free_memory():
-            n_bytes = len(self._values) * X.itemsize + X.nbytes
+            n_bytes = len(values) * X.itemsize + X.nbytes
             raise MemoryError(
                 f"there is no memory for {n_bytes / 1e9:.1f} GB of features; scan_table reads block by block"
             )
-        self._values.extend(X.ravel())
+        values.extend(X.ravel())
         piece = rows.piece()
-        self._columns.append(piece.columns)
-        self._sizes.append(len(X))
-        continues = int(bool(self._qids) and piece.qids[0] == self._qids[-1])
-        self._qids += piece.qids[continues:]
-        self._starts += [self._n_rows + start for start in piece.starts[continues:]]
-        self._n_rows += len(X)
-
-    def as_stream(self, names: tuple[str, ...]) -> QueryStream:
-        """Bring the documents of each query together."""
-        X: Features = self._values.finish().reshape(self._n_rows, len(names))
-        columns = join_columns(self._columns, self._sizes)
-        bounds = np.array([*self._starts, self._n_rows], dtype=np.int64)
-        rows, offsets, qids = group_runs(as_id_array(self._qids), bounds)
-        if rows is not None:
-            X, columns = X[rows], take_rows(columns, rows)
-        return QueryStream._trusted(X, offsets, *split_columns(columns, offsets, qids), names)
+        continues = int(bool(qids) and piece.qids[0] == qids[-1])
+        qids += piece.qids[continues:]
+        starts += [sum(sizes) + start for start in piece.starts[continues:]]
+        columns.append(piece.columns)
+        sizes.append(len(X))
+    n_rows = sum(sizes)
+    X = values.finish().reshape(n_rows, -1)
+    joined = join_columns(columns, sizes)
+    order, offsets, ids = group_runs(as_id_array(qids), np.array([*starts, n_rows], dtype=np.int64))
+    if order is not None:
+        X, joined = X[order], take_rows(joined, order)
+    return QueryStream._trusted(X, offsets, *split_columns(joined, offsets, ids), tables.names)

@@ -14,7 +14,7 @@ from perceptrank.io.block_assembly import TwoValuesError, ValuesOfQueries
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.paths import PathLike, find_files, is_rereadable
 from perceptrank.io.tables.chunks import table_format
-from perceptrank.io.tables.columns import ROLES, Format, Role, TableColumns, Wanted, column_of, missing_column
+from perceptrank.io.tables.columns import ROLES, Role, TableColumns, Wanted, column_of, missing_column
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
 from perceptrank.io.tables.document_table import DocumentTable, read_json, read_trec
 from perceptrank.io.tables.rows import (
@@ -45,23 +45,23 @@ class Tables:
         paths: PathLike | Iterable[PathLike],
         feature_paths: PathLike | Iterable[PathLike] | None,
         wanted: Wanted,
-        dtype: npt.DTypeLike,
         missing: str,
         report: Report | None,
         progress: Callable[[int, int], object] | None,
     ) -> None:
-        self._missing, self._progress = missing, progress
+        self._missing, self._progress, self.dtype = missing, progress, wanted.dtype
         files = _find_regular_files(paths)
         feature_files = [] if feature_paths is None else _find_regular_files(feature_paths)
         self.files = [*files, *feature_files]
         self._n_bytes = sum(map(os.path.getsize, self.files))
         is_joined = feature_paths is not None
-        required = {"qid", "docid", "relevance"} if is_joined else {"qid", "relevance"}
         wanted = wanted._replace(is_shared=is_joined)
-        graded = wanted._replace(features=None) if is_joined else wanted
-        self._graded = [open_table(file, graded, required, not is_joined, dtype) for file in files]
-        featured = wanted._replace(roles={role: name for role, name in wanted.roles.items() if role != "relevance"})
-        self._featured = [open_table(file, featured, {"qid", "docid"}, True, dtype) for file in feature_files]
+        required = {"qid", "docid", "relevance"} if is_joined else {"qid", "relevance"}
+        graded = wanted._replace(required=required, with_features=not is_joined)
+        self._graded = [open_table(file, graded._replace(features=None) if is_joined else graded) for file in files]
+        roles = {role: name for role, name in wanted.roles.items() if role != "relevance"}
+        featured = wanted._replace(roles=roles, required={"qid", "docid"})
+        self._featured = [open_table(file, featured) for file in feature_files]
         self._with_features = self._featured or self._graded
         for table in self._with_features:
             if not table.columns.features:
@@ -274,29 +274,22 @@ def _are_empty(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray(~values.astype(bool))
 
 
-def open_table(path: str, wanted: Wanted, required: set[Role], with_features: bool, dtype: npt.DTypeLike) -> Table:
+def open_table(path: str, wanted: Wanted) -> Table:
     """Open a table, whatever its format."""
     format = table_format(path)
     if format in ("csv", "tsv"):
-        return open_delimited(path, format, wanted, required, with_features, dtype)
+        return open_delimited(path, format, wanted)
     if format == "jsonl":
-        return DocumentTable(path, format, wanted, required, with_features, dtype, partial(read_json, path))
-    return _open_trec(path, format, wanted, required, with_features, dtype)
-
-
-def _open_trec(
-    path: str, format: Format, wanted: Wanted, required: set[Role], with_features: bool, dtype: npt.DTypeLike
-) -> DocumentTable:
-    if "relevance" in required and format == "run":
+        return DocumentTable(path, format, wanted, partial(read_json, path))
+    if "relevance" in wanted.required and format == "run":
         raise FileFormatError(path, " is a run, which has no grades: name the qrels first, and the run as features")
-    if with_features and format == "qrels":
+    if wanted.with_features and format == "qrels":
         raise FileFormatError(path, " has judgements, no features: name the file that has them too")
     for name in wanted.features or ():
-        if with_features and name not in _RUN_FEATURES:
+        if wanted.with_features and name not in _RUN_FEATURES:
             raise missing_column(path, name, _RUN_FEATURES)
-    read = partial(read_trec, path, format)
-    own = Wanted({}, wanted.features or _RUN_FEATURES, is_shared=True)
-    return DocumentTable(path, format, own, required, with_features, dtype, read)
+    own = wanted._replace(roles={}, features=wanted.features or _RUN_FEATURES, is_shared=True)
+    return DocumentTable(path, format, own, partial(read_trec, path, format))
 
 
 def _find_regular_files(paths: PathLike | Iterable[PathLike]) -> list[str]:
