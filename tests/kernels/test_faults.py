@@ -312,7 +312,7 @@ def test_files_beside_the_data_are_not_run_by_any_command(tmp_path, script):
 
 # Hides names of Numba that the cache needs, the first by another name, so that Numba itself still works.
 OTHER_NUMBA = """
-import warnings
+import pkgutil, warnings
 import numba.core.bytecode, numba.core.compiler, numba.extending
 from numba.core.registry import cpu_target
 identity = numba.core.bytecode.FunctionIdentity
@@ -321,7 +321,13 @@ names = ["numbers" if name == "_unique_ids" else name for name in function.__cod
 function.__code__ = function.__code__.replace(co_names=tuple(names))
 identity.numbers = identity._unique_ids
 del identity._unique_ids, numba.core.compiler.CompileResult._rebuild, numba.core.compiler.CompileResult._reduce
-del numba.extending._Intrinsic
+del numba.extending._Intrinsic, numba.core.registry.CPUDispatcher
+resolve = pkgutil.resolve_name
+def resolve_others(name):
+    if name.startswith("numba.core.event"):
+        raise ImportError(name)
+    return resolve(name)
+pkgutil.resolve_name = resolve_others
 for options in cpu_target.options.__mro__:
     for name in ("_nrt", "no_cpython_wrapper", "no_cfunc_wrapper"):
         if name in vars(options):

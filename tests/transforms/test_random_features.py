@@ -86,7 +86,7 @@ def test_sines_and_cosines_are_exact_to_the_precision_of_numbers(dtype):
     """Of angles of any size: in turns, what is left after whole ones is known exactly."""
     transform = pr.RandomFourier(16, width=1 / (2 * np.pi), beside=False, norm=np.sqrt(8))
     turns = np.concatenate([np.linspace(-3, 3, 60_001), np.geomspace(1e-30, 1e6, 5000), [0.25, 0.5, 0.75, 1e30]])
-    rows = transform._directions(1)
+    rows = transform._draw_directions(transform.n_features // 2, 1)
     given = turns.astype(dtype)
     factor = dtype(1.0)
     outputs = np.empty((len(given), 16), dtype)
@@ -268,7 +268,7 @@ def test_norms_are_known_before(kind):
                 assert bound == (norm or 1.0)
             ranker = pr.ListwisePerceptron(transforms=["auto", kind(64, beside=beside, norm=norm)])
             ranker.learn(stream)
-            assert ranker.largest_norm(6, np.diff(stream.offsets).max()) == bound
+            assert ranker.model.largest_norm(6, np.diff(stream.offsets).max()) == bound
             if kind is pr.RandomRelu:
                 random = made[:, 12 if beside else 0 :]
                 inputs = pr.Chain("auto").largest_norm(6, np.diff(stream.offsets).max())
@@ -416,7 +416,7 @@ def test_certificates_hold_on_random_features(kind):
     loss = pr.theory.cumulative_surrogate(other.weights, made, "ndcg@10", surrogate="level-pair")
     ranker = pr.ListwisePerceptron("ndcg@10", transforms=transform, average=False)
     ranker.learn(stream)
-    radius = ranker.largest_norm(4, np.diff(stream.offsets).max())
+    radius = ranker.model.largest_norm(4, np.diff(stream.offsets).max())
     found = ranker.certificate(comparator=(float(np.linalg.norm(other.weights)), loss), radius=radius)
     assert [promise.name for promise in found.promises] == ["a posteriori", "from the steps", "a priori"]
     assert found.holds

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 def kinds_of(name: str) -> "list[type[Learner]]":
     """Find the classes of a name such as listnet, or bagging:adagrad:listnet, from the outermost to the innermost."""
-    from perceptrank.learners.registry import find_kind
+    from perceptrank.learners.registry import find_kind, is_wrapper
     from perceptrank.stream.validation import check_choice
 
     *outer, algorithm = name.split(":")
-    if not outer and (found := find_kind(algorithm)) is not None and not found.wraps:
+    if not outer and (found := find_kind(algorithm)) is not None and not is_wrapper(found):
         return [found]
     wrappers, algorithms = pr.wrappers(), pr.algorithms()
     for one in outer:
@@ -32,7 +32,7 @@ def settings_of(name: str) -> list[str]:
 
 
 def _own(kind: "type[Learner]") -> list[str]:
-    return [one for one in kind.parameter_names if not (kind.wraps and one == "learner")]
+    return [name for name in kind.parameter_names if name != "learner"]
 
 
 def _settings(kinds: "list[type[Learner]]") -> list[str]:

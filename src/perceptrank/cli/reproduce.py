@@ -58,7 +58,7 @@ def reproduce(
     """
     from perceptrank.paper.finished import Finished
     from perceptrank.paper.real_sets import check_root
-    from perceptrank.paper.report.files import check_folder, write_report
+    from perceptrank.paper.report.page import check_folder, write_report
     from perceptrank.paper.reproduction import Settings
     from perceptrank.paper.reproduction import reproduce as run
     from perceptrank.paper.results import as_plain
@@ -116,7 +116,7 @@ def _print_losses(result: "Reproduction") -> None:
         return
     rows = [
         {
-            "learner": one.label,
+            "learner": one.contender.label,
             "loss": float(one.losses.max()),
             "2nd half": float(one.second_half.max()),
             "last loss": max(one.last_losses),

@@ -16,6 +16,7 @@ from perceptrank.evaluation.trace import Trace
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import read_model, write_model
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import measure_of
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.validation import check_choice, check_positive, check_positive_whole
 
@@ -242,7 +243,7 @@ def learn(
     check_choice("mixed_by", mixed_by, MIXED_BY)
     if timeout is not None:
         check_positive("timeout", timeout)
-    recorded = tuple([ranker.own_measure] if measures is None else parse_all(measures))
+    recorded = tuple([measure_of(ranker)] if measures is None else parse_all(measures))
     executor = executor_of(client, timeout)
     found = _shards(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []

@@ -9,6 +9,7 @@ import numpy as np
 
 from perceptrank.distributed.dask_parts import Frames, check_columns, shuffled
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import ready_model
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.columns import declared
 from perceptrank.stream.query_stream import QueryStream
@@ -147,7 +148,7 @@ def _mapped(
     lacking = [one for one in (qid, *(features or ())) if one not in columns]
     if lacking:
         raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {columns}")
-    if not assume_grouped and ranker.ready_model().has_transforms:
+    if not assume_grouped and ready_model(ranker).has_transforms:
         raise ValueError(
             "the ranker transforms features, perhaps within queries: bring queries together, frame.shuffle(qid), and "
             "say assume_grouped=True"

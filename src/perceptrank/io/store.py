@@ -252,7 +252,7 @@ class Store(QueryStream):
                 return next(self._parts(start, stop))
             whole = _without_features(self._parts(start, stop))
             X = self._copy_features(start, stop)
-            return whole._with_matrix(X, self.feature_names)
+            return whole.with_features(X, feature_names=self.feature_names)
         return super().__getitem__(index)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -38,8 +38,7 @@ class _Sizes:
 
     def reduced(self, builder: Any, operation: str, vector: Any) -> Any:
         """Return a reduction of a vector."""
-        name = f"llvm.vector.reduce.{operation}.v{LANES}i{self.width}"
-        return call_on_lanes(builder, name, self.word, vector)
+        return call_on_lanes(builder, f"vector.reduce.{operation}", vector, returned=self.word)
 
 
 @intrinsic

@@ -1,19 +1,22 @@
 """The decorators that every kernel carries."""
 
+import functools
+import signal
+import threading
 from collections.abc import Callable
-from types import FunctionType
-from typing import Any, TypeVar, cast
+from types import FrameType, FunctionType
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import numba
-import numba.core.event
 from numba import extending
-from numba.core.registry import CPUDispatcher, cpu_target
 
-from perceptrank.kernels.cache import KernelCache
-from perceptrank.kernels.interrupts import InterruptsPostponed
+from perceptrank.kernels.cache import KernelCache, look_up
 
-CONFIG: Any = numba.config
-_EVENT: Any = numba.core.event
+(_EVENT, _LISTENER), _ = look_up("numba.core.event", "numba.core.event:Listener")
+_JITTED: Any = numba.njit(lambda: None)
+_DISPATCHER: Any = type(_JITTED) if extending.is_jitted(_JITTED) else object  # that with NUMBA_DISABLE_JIT
+_OPTIONS: Any = getattr(getattr(_DISPATCHER, "targetdescr", None), "options", None)
+_PASS = "numba:run_pass"
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 # Sums may be reordered so that they use the whole vector unit; NaN and infinity keep their meaning.
@@ -26,7 +29,63 @@ FUSED = {"contract"}
 NO_NAN = {"nnan", "nsz"}
 
 
-class _Kernel(CPUDispatcher):
+class _Listener(_LISTENER or object):  # type: ignore[misc]
+    """A listener to Numba's events; without those, it hears nothing."""
+
+    def listen(self, kind: str) -> Callable[[], None]:
+        """Begin to listen to events of a kind; return what ends it."""
+        if _EVENT is None:
+            return lambda: None
+        _EVENT.register(kind, self)
+        return lambda: _EVENT.unregister(kind, self)
+
+    def on_end(self, compilation: Any) -> None:
+        """Do nothing at the end, which may be an error."""
+
+
+class InterruptsPostponed(_Listener):
+    """Context in which Ctrl-C is noted, and handled at the next safe place; without effect inside another one.
+
+    Numba's compiler and LLVM call each other back, and an exception that a signal raises in such a callback is lost: a
+    kernel without machine code remains, which the next call fails on. So the handler of the signal runs where nothing
+    is half done: when a pass of the compiler begins, or at the end. Signals are handled in the main thread.
+    """
+
+    def __init__(self) -> None:
+        self._handler: Any = None
+        self._noted: tuple[int, FrameType | None] | None = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler) and not isinstance(getattr(handler, "__self__", None), InterruptsPostponed):
+                self._handler = handler
+                signal.signal(signal.SIGINT, self._note)
+                self._stop = self.listen(_PASS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._handler is not None:
+            self._stop()
+            if signal.getsignal(signal.SIGINT) == self._note:
+                signal.signal(signal.SIGINT, self._handler)
+            self._handle()
+
+    def on_start(self, compilation: Any) -> None:
+        """Handle what was noted; other threads may compile while this one waits for them."""
+        if threading.current_thread() is threading.main_thread():
+            self._handle()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._noted = number, frame
+
+    def _handle(self) -> None:
+        noted, self._noted = self._noted, None
+        if noted is not None:
+            self._handler(*noted)
+
+
+class _Kernel(_DISPATCHER):  # type: ignore[misc]
     """A kernel whose compilation can be interrupted and started again."""
 
     def compile(self, sig: Any) -> Any:
@@ -45,7 +104,7 @@ class _Helper(_Kernel):
 def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, **options: Any) -> Kernel:
     # Without a memory manager there are no references to count: less to compile, and less to do on a short query.
     shortcuts = {"_nrt": allocates, "no_cpython_wrapper": helps, "no_cfunc_wrapper": helps}  # without documents
-    options |= {name: value for name, value in shortcuts.items() if hasattr(cpu_target.options, name)}
+    options |= {name: value for name, value in shortcuts.items() if hasattr(_OPTIONS, name)}
     kernel: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     is_jitted = extending.is_jitted(kernel)
     if is_jitted:  # not so with NUMBA_DISABLE_JIT
@@ -54,51 +113,40 @@ def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, 
     return cast(Kernel, kernel)
 
 
-def compiled(function: Kernel) -> Kernel:
-    """Compile a kernel on its first call, keep the machine code on disk, release the GIL while it runs.
+class Decorator(Protocol):
+    """A decorator of kernels."""
 
-    The kernel must not allocate arrays; it is handed those that it works in.
-    """
-    return _compile(function)
-
-
-def helper(function: Kernel) -> Kernel:
-    """As `compiled`, for what only other kernels call: it compiles in half the time, and Python cannot call it."""
-    return _compile(function, helps=True)
+    def __call__(self, function: Kernel) -> Kernel:
+        """Return the kernel of a function."""
 
 
-def helper_inlined(function: Kernel) -> Kernel:
-    """As `helper`, for short ones with many arguments: passing them would take longer than the work itself."""
-    return _compile(function, helps=True, forceinline=True)
+def _decorator(**options: Any) -> Decorator:
+    return cast(Decorator, functools.partial(_compile, **options))
 
 
-def compiled_fused(function: Kernel) -> Kernel:
-    """As `compiled`, with products and sums in one instruction; what it calls must be inlined and fused as well."""
-    return _compile(function, fastmath=FUSED)
-
-
-def helper_fused(function: Kernel) -> Kernel:
-    """As `helper_inlined`, with products and sums in one instruction."""
-    return _compile(function, helps=True, fastmath=FUSED, forceinline=True)
-
-
-def helper_sums(function: Kernel) -> Kernel:
-    """As `helper`, for loops whose sums may be taken in any order."""
-    return _compile(function, helps=True, fastmath=REORDERED_SUMS)
-
-
-def helper_sums_inlined(function: Kernel) -> Kernel:
-    """As `helper_sums`, for long ones that one kernel calls.
-
-    Inlined, their sums have one order: the copy that is compiled with the kernel may have another than their own, and
-    which of the two a process runs depends on whether it has compiled them or found the kernel on disk.
-    """
-    return _compile(function, helps=True, fastmath=REORDERED_SUMS, forceinline=True)
-
-
-def helper_extrema(function: Kernel) -> Kernel:
-    """As `helper`, for minima and maxima of values that were checked not to be NaN."""
-    return _compile(function, helps=True, fastmath=NO_NAN)
+# Compile a kernel on its first call, keep the machine code on disk, release the GIL while it runs. The kernel must not
+# allocate arrays; it is handed those that it works in.
+compiled = _decorator()
+# As `compiled`, for kernels that allocate arrays.
+compiled_allocating = _decorator(allocates=True)
+# As `compiled`, with products and sums in one instruction; what it calls must be inlined and fused as well.
+compiled_fused = _decorator(fastmath=FUSED)
+# As `compiled`, for loops whose sums may be taken in any order.
+compiled_sums = _decorator(fastmath=REORDERED_SUMS)
+# As `compiled`, for what only other kernels call: it compiles in half the time, and Python cannot call it.
+helper = _decorator(helps=True)
+# As `helper`, for short ones with many arguments: passing them would take longer than the work itself.
+helper_inlined = _decorator(helps=True, forceinline=True)
+# As `helper_inlined`, with products and sums in one instruction.
+helper_fused = _decorator(helps=True, fastmath=FUSED, forceinline=True)
+# As `helper`, for loops whose sums may be taken in any order.
+helper_sums = _decorator(helps=True, fastmath=REORDERED_SUMS)
+# As `helper_sums`, for long ones that one kernel calls. Inlined, their sums have one order: the copy that is compiled
+# with the kernel may have another than their own, and which of the two a process runs depends on whether it has
+# compiled them or found the kernel on disk.
+helper_sums_inlined = _decorator(helps=True, fastmath=REORDERED_SUMS, forceinline=True)
+# As `helper`, for minima and maxima of values that were checked not to be NaN.
+helper_extrema = _decorator(helps=True, fastmath=NO_NAN)
 
 
 def by_layout(dense: Kernel, sparse: Callable[..., Any]) -> Kernel:
@@ -153,33 +201,16 @@ def _has_tuple(function: Any, given: Any, kind: type) -> bool:
     return isinstance(features, kind)
 
 
-def compiled_allocating(function: Kernel) -> Kernel:
-    """As `compiled`, for kernels that allocate arrays."""
-    return _compile(function, allocates=True)
-
-
-def compiled_sums(function: Kernel) -> Kernel:
-    """As `compiled`, for loops whose sums may be taken in any order."""
-    return _compile(function, fastmath=REORDERED_SUMS)
-
-
-def compiled_extrema(function: Kernel) -> Kernel:
-    """As `compiled`, for minima and maxima of values that were checked not to be NaN."""
-    return _compile(function, fastmath=NO_NAN)
-
-
 def on_compile(callback: Callable[[str], object]) -> Callable[[], None]:
     """Call `callback` with the qualified name of each kernel that is about to be compiled, as it is in no cache.
 
     A kernel is named before the kernels that it calls. Kernels compiled by other packages are not reported. Returns a
     function that ends the reports.
     """
-    listener = _CompileListener(callback)
-    _EVENT.register("numba:compile", listener)
-    return lambda: _EVENT.unregister("numba:compile", listener)
+    return _CompileListener(callback).listen("numba:compile")
 
 
-class _CompileListener(numba.core.event.Listener):
+class _CompileListener(_Listener):
     """Listener to Numba's compilations that reports those of our kernels."""
 
     def __init__(self, callback: Callable[[str], object]) -> None:
@@ -190,6 +221,3 @@ class _CompileListener(numba.core.event.Listener):
         kernel = compilation.data["dispatcher"]
         if isinstance(getattr(kernel, "_cache", None), KernelCache):
             self._callback(f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}")
-
-    def on_end(self, compilation: Any) -> None:
-        """Nothing is reported at the end."""

@@ -93,7 +93,10 @@ def count_to(builder: Any, number: Any) -> Any:
     return _GENERATORS.for_range(builder, number)
 
 
-def call_on_lanes(builder: Any, name: str, returned: Any, vector: Any) -> Any:
-    """Return what a function of LLVM's returns for a vector."""
-    function = ir.FunctionType(returned, [vector.type])
-    return builder.call(_GENERATORS.get_or_insert_function(builder.module, function, name), [vector])
+def call_on_lanes(builder: Any, name: str, *vectors: Any, returned: Any = None) -> Any:
+    """Return what a function of LLVM's, such as "sqrt", returns for vectors: another one, unless a type is given."""
+    kind = vectors[0].type
+    size = str(kind.element).replace("float", "f32").replace("double", "f64")
+    function = ir.FunctionType(returned or kind, [kind] * len(vectors))
+    name = f"llvm.{name}.v{LANES}{size}"
+    return builder.call(_GENERATORS.get_or_insert_function(builder.module, function, name), vectors)

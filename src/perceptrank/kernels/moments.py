@@ -39,7 +39,7 @@ def standardize_lanes(
             gap = builder.fsub(builder.fsub(row(loop.index), first), mean)
             squares.set(builder.fadd(squares.get(), builder.fmul(gap, gap)))
         mean, found = builder.fadd(mean, first), squares.get()
-        deviation = call_on_lanes(builder, f"llvm.sqrt.v{LANES}f64", floats, builder.fdiv(found, count))
+        deviation = call_on_lanes(builder, "sqrt", builder.fdiv(found, count))
         spread = builder.fcmp_ordered(">", deviation, zeros)
         inverse = builder.select(spread, builder.fdiv(ones, deviation), zeros)
         with count_to(builder, m) as loop:

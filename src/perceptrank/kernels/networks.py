@@ -65,38 +65,18 @@ def _odd_even(n_rows: int) -> list[Pair]:
     return pairs
 
 
-def _exchange_type(keys: Any) -> Any:
-    return types.void(keys, types.intp, types.intp, types.intp)
+def _network(pairs: list[Pair]) -> Any:
+    """Return a function of kernels that makes exchanges; half of the rows start at `first`, half at `second`."""
+
+    def exchange(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
+        return types.void(keys, types.intp, types.intp, types.intp), _exchanging(pairs)
+
+    return intrinsic(exchange)
 
 
-@intrinsic
-def sort_rows(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
-    """Sort ROWS rows: half of them from `first` on, half from `second` on, `step` apart."""
-    return _exchange_type(keys), _exchanging(_odd_even(ROWS))
-
-
-@intrinsic
-def merge_eight(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
-    """Make three steps of a merge, with one load and store of each row."""
-    return _exchange_type(keys), _exchanging(_halving(8))
-
-
-@intrinsic
-def begin_merge(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
-    """Make the first three steps of a merge."""
-    return _exchange_type(keys), _exchanging(_mirrored(8) + _halving(8)[4:])
-
-
-@intrinsic
-def merge_four(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
-    """Make the last two steps of a merge."""
-    return _exchange_type(keys), _exchanging(_halving(4))
-
-
-@intrinsic
-def merge_two(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
-    """Make the last step of a merge."""
-    return _exchange_type(keys), _exchanging(_halving(2))
+sort_rows = _network(_odd_even(ROWS))
+begin_merge = _network(_mirrored(8) + _halving(8)[4:])  # three steps of a merge, with one load and store of each row
+merge_eight, merge_four, merge_two = (_network(_halving(n_rows)) for n_rows in (8, 4, 2))  # its last steps
 
 
 @helper

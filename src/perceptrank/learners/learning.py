@@ -12,7 +12,7 @@ import numpy as np
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.model import Model, as_learned, named, transformed
-from perceptrank.measures import Measure
+from perceptrank.measures import NDCG, Measure, parse
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
@@ -69,6 +69,12 @@ def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: 
     except ValueError:
         model.check_values(stream)
         raise
+
+
+def measure_of(learner: Learner) -> Measure:
+    """Return the measure that `learn` records and `score` returns by default: that which is learned, or NDCG@10."""
+    inner = learner.model.inner
+    return parse(getattr(learner, "measure", NDCG(10))) if inner is None else measure_of(inner)
 
 
 def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: list[Measure]) -> Trace:
@@ -172,6 +178,30 @@ def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = Fal
         begin(member, member.model, model.n_features, sparse=model.is_sparse)
     if learner.beginning.ranks:
         model.follow_members()
+
+
+def ready_model(
+    learner: Learner,
+    n_features: int | None = None,
+    names: tuple[str, ...] | None = None,
+    *,
+    sparse: bool = False,
+    model: Model | None = None,
+) -> Model:
+    """Return the model that ranks these features: if nothing was learned, that of the learner's initial weights.
+
+    Without a number of features, they are those that the initial weights name, if they do.
+    """
+    model = learner.model if model is None else model
+    if n_features is None:
+        names = learner.beginning.features
+        n_features = len(names or ())
+    if model.has_begun or not learner.beginning.ranks or not n_features:
+        return model
+    ready = model.copy()
+    ready.feature_names = names
+    begin(learner, ready, n_features, sparse=sparse)
+    return ready
 
 
 def learn_query(

@@ -13,10 +13,9 @@ from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
-from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges
+from perceptrank.theory.hinges import HINGE_ROWS, Weighing, descend_slam, find_hinges
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
-from perceptrank.theory.weights import Weighing
 
 
 @helper_inlined
@@ -70,7 +69,7 @@ class SlamPerceptron(CompiledLearner, Startable):
     accepts_sparse = True
     accepts_weights = True
     cost = "m (d + g)"
-    kernel, rows = SLAM_PASS
+    kernel = SLAM_PASS
 
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY

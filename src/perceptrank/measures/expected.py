@@ -8,7 +8,7 @@ from perceptrank.kernels.levels import highest_below, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.measures.gains import gain_of, gain_shift
-from perceptrank.measures.ndcg import best_gain
+from perceptrank.measures.kinds import best_gain
 from perceptrank.measures.ranking import AP, ERR, NDCG, PRECISION, Ranked, Settings
 
 
@@ -21,7 +21,7 @@ def expected_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: S
     order, buckets, spare = scratch[1][0], scratch[1][1], scratch[1][2]
     for q in range(len(offsets) - 1):
         start, m = offsets[q], offsets[q + 1] - offsets[q]
-        n_relevant = read_grades(relevance, start, m, max_grade < 0.0, grades)
+        n_relevant = read_grades(relevance, start, m, False, grades)
         values[q] = when_empty
         if n_relevant > 0:
             for i in range(m):

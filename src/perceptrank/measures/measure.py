@@ -89,8 +89,8 @@ class Measure:
 
     def _changed(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, the cut-off first."""
-        ordered = sorted(fields(self), key=lambda one: one.name != "k")
-        return {one.name: value for one in ordered if (value := getattr(self, one.name)) != one.default}
+        ordered = sorted(fields(self), key=lambda item: item.name != "k")
+        return {item.name: value for item in ordered if (value := getattr(self, item.name)) != item.default}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._changed().items())})"
@@ -109,12 +109,7 @@ class Measure:
         scores : array of shape (documents,)
             Documents are ranked by them, the largest first.
         relevance : array of shape (documents,)
-            Grades.
-
-        Returns
-        -------
-        float
-            NaN if no document is relevant and `empty` is "skip".
+            Grades. If none is positive and `empty` is "skip", the result is NaN.
 
         Examples
         --------
@@ -135,7 +130,7 @@ class Measure:
         """
 
     def per_query(self, scores: Floats, relevance: Floats, offsets: Ints, first_round: int = 0) -> Floats:
-        """Measure the rankings of many queries.
+        """Measure the rankings of many queries; the value of a query that is left out is NaN.
 
         Parameters
         ----------
@@ -145,11 +140,6 @@ class Measure:
             Rows ``offsets[q] : offsets[q + 1]`` belong to query q.
         first_round : int
             Number of the first query: random tie-breaking depends on the seed and the number of the query alone.
-
-        Returns
-        -------
-        array of float of shape (queries,)
-            NaN for a query that is left out.
         """
         values = as_scores(scores)
         grades, bounds = as_grades(relevance, len(values)), as_offsets(offsets, len(values))

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from perceptrank.measures.binary import AP, Precision, ReciprocalRank
-from perceptrank.measures.err import ERR
+from perceptrank.measures.kinds import AP, ERR, NDCG, Precision, ReciprocalRank
 from perceptrank.measures.measure import Measure, MeasureLike
-from perceptrank.measures.ndcg import NDCG
 from perceptrank.stream.validation import check_choice
 
 _CLASSES: dict[str, type[Measure]] = {

@@ -1,11 +1,13 @@
-"""The first documents of a ranking, for every tie policy but expected values."""
+"""Rankings by score, for every tie policy but expected values, and the pass that measures them."""
 
 import math
+from collections.abc import Callable
 from typing import TypeAlias
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.chance import noise
-from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.kernels.compiled import compiled, helper, specialise
+from perceptrank.kernels.levels import read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 
@@ -70,3 +72,30 @@ def draw_ties(seed: int, first_round: int, offsets: Ints, draws: Floats) -> None
     for q in range(len(offsets) - 1):
         for i in range(offsets[q + 1] - offsets[q]):
             draws[offsets[q] + i] = noise(seed, first_round + q, i)
+
+
+def formula(
+    settings: Settings, n_relevant: int, k: int, m: int, grades: Floats, order: Ints, discounts: Floats
+) -> float:
+    """Stand for the formula of a measure: return its value for the first k of m documents."""
+    raise NotImplementedError
+
+
+def measure_queries(settings: Settings, ranked: Ranked, values: Floats, scratch: Scratch) -> None:
+    """Write a measure of every query; the policy's value where no document is relevant."""
+    _, _, when_empty, _, cutoff, _, _ = settings
+    _, relevance, offsets, discounts, _ = ranked
+    grades, order = scratch[0][0], scratch[1][4]
+    for q in range(len(offsets) - 1):
+        start, m = offsets[q], offsets[q + 1] - offsets[q]
+        n_relevant = read_grades(relevance, start, m, False, grades)
+        values[q] = when_empty
+        if n_relevant > 0:
+            k = cutoff if 0 < cutoff < m else m
+            rank_first(settings, k, ranked, start, m, grades, scratch)
+            values[q] = formula(settings, n_relevant, k, m, grades, order, discounts)
+
+
+def measure_pass(formula: Callable[..., float]) -> Callable[..., None]:
+    """Return the pass of a measure, compiled for its formula."""
+    return compiled(specialise(measure_queries, f"{formula.__qualname__}_pass", formula.__module__, formula=formula))

@@ -15,7 +15,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import one_query
+from perceptrank.learners.learning import one_query, ready_model
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import InvalidRequestError, OverloadedError, ServiceError
@@ -379,7 +379,7 @@ class ServedRanker:
 def _scores(current: Current, arranged: Arranged) -> Floats:
     """Return what `predict` would of one query, whose features are known to be in order."""
     try:
-        model = current.learner.ready_model(arranged.X.shape[1], arranged.names)
+        model = ready_model(current.learner, arranged.X.shape[1], arranged.names)
         return model.block_scores(arranged.X, one_query(len(arranged.X)), arranged.names)
     except ServiceError:
         raise

@@ -31,26 +31,7 @@ _TEXTS = ("text", "id")
 
 @dataclass(frozen=True)
 class Column:
-    """Declaration of a column.
-
-    Attributes
-    ----------
-    name : str
-        Its name in `QueryStream.columns`, in frames and in files.
-    per : "document" or "query"
-        What has one value each. Frames, tables and Parquet files repeat a query's value for each of its documents.
-    dtype : numpy.dtype, "text", or "id"
-        Type of the values; an id is a text or a whole number, which becomes text.
-    fill : any
-        Value of documents or queries that come from a source without this column, when they are joined with others. If
-        it is None, such sources cannot be joined. If it is NaN or NaT, single values may be missing as well.
-    check : callable, optional
-        Takes an array of values and returns a boolean for each: whether it is valid.
-    rule : str
-        What `check` demands, as messages put it: "must be finite".
-    argument : str
-        Name of the column in messages.
-    """
+    """Declaration of a column; its parameters are those of `declare`, and the name of the argument in messages."""
 
     name: str
     per: Literal["document", "query"]
@@ -120,9 +101,7 @@ class Column:
 
 def _are_missing(values: npt.NDArray[Any]) -> Bools:
     """Tell which values are NaN or NaT."""
-    if values.dtype.kind not in "fmM":
-        return np.zeros(len(values), dtype=bool)
-    return np.asarray(np.isnan(values))
+    return np.isnan(values) if values.dtype.kind in "fmM" else np.zeros(len(values), dtype=bool)
 
 
 def _are_weights(values: npt.NDArray[Any]) -> Bools:
@@ -160,7 +139,7 @@ def declare(
         Lower-case letters, digits and underscores. Frames and files that have a column of this name are read with it;
         there it is no feature, unless it is named as one.
     per : "document" or "query"
-        What has one value each.
+        What has one value each. Frames, tables and Parquet files repeat a query's value for each of its documents.
     dtype : dtype, "text", or "id"
         Numbers, booleans or dates of this type; text; or ids, which are text or whole numbers.
     fill : any

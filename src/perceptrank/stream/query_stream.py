@@ -246,33 +246,16 @@ class QueryStream:
         columns: Mapping[str, Any] | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
     ) -> QueryStream:
-        """Build a stream from arrays with one row per document.
+        """Build a stream from arrays with one row per document; other parameters are those of `QueryStream`.
 
         Parameters
         ----------
-        X : array of shape (documents, features), sparse matrix or SparseFeatures
-            Sparse features stay sparse. float32 and float64 are kept, without a copy if C-contiguous; other dtypes
-            become float32 if it holds them exactly (small integers, booleans, float16), else float64.
-        relevance : array of shape (documents,)
-            Grades, finite and non-negative.
         qid : array of shape (documents,), optional
             Query of each row; rows of a query need not be adjacent. Queries are ordered by their first row.
         group : array of int of shape (queries,), optional
             Number of consecutive rows of each query, instead of `qid`. Without either, all rows are one query.
         feature_names : sequence of str, optional
             One name per column; default the column names of `X` if it is a data frame.
-        comments : sequence of str, optional
-            One text per document, such as a note.
-        docids : sequence of str, optional
-            One identifier per document; whole numbers become text.
-        weights : array of shape (queries,) or (documents,), optional
-            Weight of each query, finite and not negative, in the order of their first rows; or of each document, the
-            same for all documents of a query.
-        columns : mapping of str to array, optional
-            Values of other columns that are declared: one per document, or one per query in the order of their first
-            rows. Those per query may also be given for each document.
-        missing : "error", "keep", or "zero"
-            What to do with features that are NaN: refuse them, keep them, or take them for 0.
         """
         if feature_names is None:
             feature_names = column_names(X)
@@ -324,7 +307,7 @@ class QueryStream:
         features : sequence of str, optional
             Feature columns, or the one column of lists; default all other columns.
         missing : "error", "keep", or "zero"
-            What to do with features that are NaN: refuse them, keep them, or take them for 0.
+            See `QueryStream`.
         """
         from perceptrank.stream.frames import split_frame
 
@@ -420,8 +403,7 @@ class QueryStream:
         return f"QueryStream({counts}{sparse})"
 
     def __iter__(self) -> Iterator[Query]:
-        for q in range(self.n_queries):
-            yield self[q]
+        return (self[q] for q in range(self.n_queries))
 
     @overload
     def __getitem__(self, index: int) -> Query: ...
@@ -536,9 +518,9 @@ class QueryStream:
         >>> [len(part) for part in stream.split(0.8)], [len(part) for part in stream.split(0.5, 0.25, 0.25)]
         ([8, 2], [5, 3, 2])
         """
-        if not all(isinstance(one, (int, float, np.floating)) for one in fractions):
+        if not all(isinstance(fraction, (int, float, np.floating)) for fraction in fractions):
             raise TypeError(f"fractions must be numbers, as in split(0.8) or split(0.6, 0.2, 0.2), got {fractions}")
-        if not fractions or not all(one > 0 for one in fractions) or sum(fractions) > 1 + 1e-9:
+        if not fractions or not all(fraction > 0 for fraction in fractions) or sum(fractions) > 1 + 1e-9:
             raise ValueError(f"fractions must be positive and add up to at most 1, got {fractions}")
         stream = self if seed is None else self.shuffled(seed)
         total = sum(fractions)
@@ -556,9 +538,7 @@ class QueryStream:
 
     def to_sparse(self) -> QueryStream:
         """Return the stream with sparse features: itself if they are."""
-        if isinstance(self.X, SparseFeatures):
-            return self
-        return self.with_features(SparseFeatures.from_dense(self.X))
+        return self if isinstance(self.X, SparseFeatures) else self.with_features(SparseFeatures.from_dense(self.X))
 
     def with_features(self, X: AnyFeatures, *, feature_names: Sequence[str] | None = None) -> QueryStream:
         """Replace the features, keeping the judgments.
@@ -576,7 +556,7 @@ class QueryStream:
         names = self.feature_names if X.shape[1] == self.n_features else None
         if feature_names is not None:
             names = as_names(feature_names, X.shape[1])
-        return self._with_matrix(X, names)
+        return QueryStream._trusted(X, self.offsets, self._documents, self._queries, names)
 
     def select(self, names: Sequence[str]) -> QueryStream:
         """Copy the stream with some of its features, by their names and in the order given.
@@ -600,11 +580,9 @@ class QueryStream:
         for name in chosen:
             if name not in places:
                 raise ValueError(f"the stream has no feature {name!r}; it has {', '.join(self.feature_names)}")
-        columns = np.array([places[name] for name in chosen])
-        X = self.X
-        return self._with_matrix(
-            X.select(columns) if isinstance(X, SparseFeatures) else as_features(X[:, columns]), chosen
-        )
+        columns, X = np.array([places[name] for name in chosen]), self.X
+        selected = X.select(columns) if isinstance(X, SparseFeatures) else as_features(X[:, columns])
+        return QueryStream._trusted(selected, self.offsets, self._documents, self._queries, chosen)
 
     def with_weights(self, weights: npt.ArrayLike | None) -> QueryStream:
         """Replace the weights of the queries.
@@ -648,10 +626,6 @@ class QueryStream:
             {**self._queries, **absent, **queries},
             self.feature_names,
         )
-
-    def _with_matrix(self, X: AnyFeatures, feature_names: tuple[str, ...] | None) -> QueryStream:
-        """Copy the stream with other features, which fit."""
-        return QueryStream._trusted(X, self.offsets, self._documents, self._queries, feature_names)
 
 
 def _by_column(

@@ -32,11 +32,6 @@ class SparseFeatures:
     n_features : int
         Number of columns.
 
-    Raises
-    ------
-    ValueError
-        If the arrays do not fit together; the message names the row and what is wrong with it.
-
     Examples
     --------
     >>> rows = SparseFeatures([5.0, 7.0, 1.0], [0, 4, 2], [0, 2, 3], 6)
@@ -103,11 +98,6 @@ class SparseFeatures:
         Parameters
         ----------
         X : SciPy sparse matrix or array
-
-        Raises
-        ------
-        ValueError
-            If `X` is not a matrix of real numbers with at least one column, or its arrays do not fit together.
         """
         rows = X.tocsr()
         if len(rows.shape) != 2:
@@ -135,60 +125,45 @@ class SparseFeatures:
         ----------
         X : array of shape (rows, columns)
         """
+        from scipy.sparse import csr_array
+
         matrix = np.asarray(X)
         if matrix.ndim != 2 or not 0 < matrix.shape[1] <= MOST_FEATURES:
             raise ValueError(f"X must be a matrix of 1 to {MOST_FEATURES} columns, got shape {matrix.shape}")
-        rows, columns = np.nonzero(matrix)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(matrix)))])
-        return cls._trusted(
-            _as_values(matrix[rows, columns]), columns.astype(np.int32), starts.astype(np.int64), matrix.shape[1]
-        )
+        return cls._from_csr(csr_array(_as_values(matrix.ravel()).reshape(matrix.shape)))
+
+    @classmethod
+    def _from_csr(cls, rows: Any) -> SparseFeatures:
+        """Take over the arrays of a `csr_array` with sorted indices."""
+        return cls._trusted(rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64), rows.shape[1])
 
     @classmethod
     def concatenate(cls, parts: list[SparseFeatures]) -> SparseFeatures:
-        """Join the rows of several, one after the other.
+        """Join the rows of several, which have the same number of columns, one after the other.
 
         Parameters
         ----------
         parts : list of SparseFeatures
-            At least one; all with the same number of columns.
         """
+        from scipy.sparse import vstack
+
         if len(widths := {part.n_features for part in parts}) != 1:
             raise ValueError(f"parts must have the same number of columns, got {sorted(widths)}")
-        whole = [part._rebased() for part in parts]
-        firsts = np.cumsum([0] + [part.n_nonzeros for part in whole])
-        return cls._trusted(
-            np.concatenate([part.values for part in whole]),
-            np.concatenate([part.indices for part in whole]),
-            np.concatenate(
-                [part.starts[:-1] + first for part, first in zip(whole, firsts, strict=False)] + [firsts[-1:]]
-            ),
-            parts[0].n_features,
-        )
+        return cls._from_csr(vstack([part.to_scipy() for part in parts], format="csr"))
 
     @classmethod
     def beside(cls, parts: list[SparseFeatures]) -> SparseFeatures:
-        """Join the columns of several, side by side.
+        """Join the columns of several, which have the same number of rows, side by side.
 
         Parameters
         ----------
         parts : list of SparseFeatures
-            At least one; all with the same number of rows.
         """
+        from scipy.sparse import hstack
+
         if (total := sum(part.n_features for part in parts)) > MOST_FEATURES:
             raise ValueError(f"n_features must be at most {MOST_FEATURES}, got {total}")
-        whole = [part._rebased() for part in parts]
-        sizes = np.stack([np.diff(part.starts) for part in whole])
-        starts = np.concatenate([[0], np.cumsum(sizes.sum(axis=0))])
-        values = np.empty(starts[-1], np.result_type(*(part.values for part in whole)))
-        indices = np.empty(starts[-1], np.int32)
-        first_places = starts[:-1] + np.cumsum(sizes, axis=0) - sizes
-        width = 0
-        for part, firsts in zip(whole, first_places, strict=True):
-            places = np.arange(part.n_nonzeros) + np.repeat(firsts - part.starts[:-1], np.diff(part.starts))
-            values[places], indices[places] = part.values, part.indices + np.int32(width)
-            width += part.n_features
-        return cls._trusted(values, indices, starts, width)
+        return cls._from_csr(hstack([part.to_scipy() for part in parts], format="csr"))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -234,11 +209,7 @@ class SparseFeatures:
         if isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(len(self))
             return self._trusted(self.values, self.indices, self.starts[start : max(start, stop) + 1], self.n_features)
-        numbers = np.arange(len(self))[rows]
-        sizes = np.diff(self.starts)[numbers]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        places = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.starts[:-1][numbers], sizes)
-        return self._trusted(self.values[places], self.indices[places], starts, self.n_features)
+        return self._from_csr(self.to_scipy()[np.arange(len(self))[rows]])
 
     def _rebased(self) -> SparseFeatures:
         """Return the same rows, of arrays that hold nothing else."""
@@ -280,8 +251,7 @@ class SparseFeatures:
             Numbers of columns, all different, or one boolean per column.
         """
         chosen = np.arange(self.n_features, dtype=np.int32)[np.asarray(columns)]
-        rows = self.to_scipy()[:, chosen].sorted_indices()
-        return self._trusted(rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64), len(chosen))
+        return self._from_csr(self.to_scipy()[:, chosen].sorted_indices())
 
     def without_empty_columns(self) -> SparseFeatures:
         """Leave out the columns that hold no value; the others keep their order."""
@@ -297,10 +267,7 @@ class SparseFeatures:
                 f"{len(self)} rows of {self.n_features} columns take {needed / 1e9:.1f} GB as a dense array, more than "
                 "is available"
             )
-        whole = self._rebased()
-        X = np.zeros(self.shape, self.dtype)
-        X[np.repeat(np.arange(len(self)), np.diff(whole.starts)), whole.indices] = whole.values
-        return cast(Features, X)
+        return cast(Features, self.to_scipy().toarray())
 
     def to_scipy(self) -> Any:
         """Convert to a SciPy sparse array, which shares values and indices."""

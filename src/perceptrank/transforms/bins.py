@@ -39,6 +39,8 @@ _MANY = 2**24  # non-zeros at once, so many that they may not fit into memory
 
 # Edges with a row for each feature; if they are few, also with a column for each; the first edge equal to each.
 Tables: TypeAlias = tuple[FloatRows, FloatRows, IntRows]
+# Features, the first row and the one after the last, and a number and a place for each feature, as scratch.
+Rows: TypeAlias = tuple[Features, int, int, Floats, Ints]
 
 
 class Bins(LearningTransform, WritingTransform):
@@ -71,13 +73,6 @@ class Bins(LearningTransform, WritingTransform):
     sparse : bool
         Return the same numbers as `SparseFeatures`, so that there may be many bins: a hat costs at most two non-zeros a
         feature, a bin one, a thermometer as many as are 1. Later transforms and the learner must take sparse features.
-
-    Attributes
-    ----------
-    count : int
-        Number of documents that edges come from.
-    frozen : bool
-        True if edges stay as they are.
 
     Examples
     --------
@@ -153,15 +148,11 @@ class Bins(LearningTransform, WritingTransform):
         """Set the edges to quantiles of a sketch; keep it if edges move on."""
         if sketch is None:  # they do not move
             return
-        self._set_edges(self._edges_of(sketch))
-        self.count, self._due = sketch.count, _due_after(sketch.count)
+        is_hat = self.kind == "hat"
+        self._set_edges(sketch.quantiles(self.n_bins - 1) if is_hat else sketch.quantiles(self.n_bins)[:, 1:-1])
+        self.count, self._due = sketch.count, sketch.count + max(1, sketch.count // 4)
         self.frozen = freeze or sketch.count >= self.after
         self._sketch = None if self.frozen else sketch
-
-    def _edges_of(self, sketch: QuantileSketch) -> Floats:
-        if self.kind == "hat":
-            return sketch.quantiles(self.n_bins - 1)
-        return sketch.quantiles(self.n_bins)[:, 1:-1]
 
     def _set_edges(self, edges: Floats) -> None:
         self._edges = edges
@@ -218,17 +209,15 @@ class Bins(LearningTransform, WritingTransform):
         self.__dict__.update(learned.__dict__)
 
     def _write(self, X: Features, start: int, stop: int, outputs: Features, first: int) -> None:
-        scratch = np.empty(X.shape[1]), np.empty(X.shape[1], np.int64)
-        row = bins_pass(read_only(X), start, stop, KINDS.index(self.kind), self._tables, outputs, first, *scratch)
-        if row >= 0:
-            raise bad_feature(X[row : row + 1], row, None)
+        rows = read_only(X), start, stop, np.empty(X.shape[1]), np.empty(X.shape[1], np.int64)
+        _check_row(X, bins_pass(rows, KINDS.index(self.kind), self._tables, outputs, first))
 
     def _non_zeros(self, X: Features, start: int, stop: int) -> SparseFeatures:
         n_features, kind = X.shape[1], KINDS.index(self.kind)
-        scratch = np.empty(n_features), np.empty(n_features, np.int64)
+        rows = read_only(X), start, stop, np.empty(n_features), np.empty(n_features, np.int64)
         room = n_features * (stop - start) * (2 if kind == HAT else 1)
         if kind == THERMOMETER:
-            room = count_above(read_only(X), start, stop, self._tables, *scratch)
+            room = count_above(rows, self._tables)
         if room > _MANY:
             check_room(f"a block of {room} non-zeros of {self!r}", room)
         values, indices, starts = (
@@ -236,9 +225,7 @@ class Bins(LearningTransform, WritingTransform):
             np.empty(room, np.int32),
             np.zeros(stop - start + 1, np.int64),
         )
-        row = sparse_bins_pass(read_only(X), start, stop, kind, self._tables, values, indices, starts, *scratch)
-        if row >= 0:
-            raise bad_feature(X[row : row + 1], row, None)
+        _check_row(X, sparse_bins_pass(rows, kind, self._tables, values, indices, starts))
         return SparseFeatures._trusted(values[: starts[-1]], indices[: starts[-1]], starts, self.n_outputs(n_features))
 
     def _check_seen(self) -> None:
@@ -266,13 +253,13 @@ class Bins(LearningTransform, WritingTransform):
         """
         if names is None:
             return None
-        made: dict[str, None] = {}
+        bins: dict[str, None] = {}
         for j, name in enumerate(names):
-            for b, described in enumerate(self._described(name, j)):
-                made[f"{described} (bin {b})" if described in made else described] = None
-        return tuple(made)
+            for b, described in enumerate(self._describe_bins(name, j)):
+                bins[f"{described} (bin {b})" if described in bins else described] = None
+        return tuple(bins)
 
-    def _described(self, name: str, j: int) -> list[str]:
+    def _describe_bins(self, name: str, j: int) -> list[str]:
         if not self.frozen:
             return [f"{name} bin {b}" for b in range(self._n_each)]
         edges = [f"{edge:.6g}" for edge in self._edges[j]]
@@ -320,9 +307,10 @@ class Bins(LearningTransform, WritingTransform):
         return f"Bins({self.n_bins}, {self.kind!r}, after={self.after}{sparse})"
 
 
-def _due_after(count: int) -> int:
-    """Return the number of documents at which edges are found anew."""
-    return count + max(1, count // 4)
+def _check_row(X: Features, row: int) -> None:
+    """Raise if a pass has returned a row with a feature that is not finite, rather than -1."""
+    if row >= 0:
+        raise bad_feature(X[row : row + 1], row, None)
 
 
 def _first_of_equal(edges: Floats) -> IntRows:
@@ -380,18 +368,9 @@ def share_after(x: float, edges: FloatRows, j: int, place: int) -> float:
 
 
 @compiled
-def bins_pass(
-    X: Features,
-    start: int,
-    stop: int,
-    kind: int,
-    tables: Tables,
-    outputs: Features,
-    first: int,
-    values: Floats,
-    places: Ints,
-) -> int:
-    """Write functions of the features of rows start to stop; return the first row with one not finite, or -1."""
+def bins_pass(rows: Rows, kind: int, tables: Tables, outputs: Features, first: int) -> int:
+    """Write functions of the features of rows; return the first row with one not finite, or -1."""
+    X, start, stop, values, places = rows
     edges, _, firsts = tables
     n_features, n_edges = edges.shape
     n_each = n_edges + 1 if kind == ONE_HOT else n_edges
@@ -420,19 +399,9 @@ def bins_pass(
 
 
 @compiled
-def sparse_bins_pass(
-    X: Features,
-    start: int,
-    stop: int,
-    kind: int,
-    tables: Tables,
-    numbers: Features,
-    indices: Columns,
-    starts: Ints,
-    values: Floats,
-    places: Ints,
-) -> int:
+def sparse_bins_pass(rows: Rows, kind: int, tables: Tables, numbers: Features, indices: Columns, starts: Ints) -> int:
     """Write the non-zeros of what `bins_pass` writes, as compressed sparse rows; return as it does."""
+    X, start, stop, values, places = rows
     edges, _, firsts = tables
     n_features, n_edges = edges.shape
     n_each = n_edges + 1 if kind == ONE_HOT else n_edges
@@ -462,8 +431,9 @@ def sparse_bins_pass(
 
 
 @compiled
-def count_above(X: Features, start: int, stop: int, tables: Tables, values: Floats, places: Ints) -> int:
-    """Return how many times a feature of rows start to stop is above one of its edges."""
+def count_above(rows: Rows, tables: Tables) -> int:
+    """Return how many times a feature of rows is above one of its edges."""
+    X, start, stop, values, places = rows
     count = 0
     for i in range(start, stop):
         read_row(X, i, values)

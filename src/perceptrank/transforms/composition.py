@@ -17,13 +17,7 @@ from perceptrank.transforms.transform import Transform, TransformLike, WritingTr
 
 
 class Composition(Transform):
-    """A transform made of others.
-
-    Attributes
-    ----------
-    parts : list of Transform
-        Copies of what it was made of.
-    """
+    """A transform made of others; its `parts` are copies of these."""
 
     wraps = True
 

@@ -46,45 +46,24 @@ class Nodes(Protocol):
 
 
 class Affine(NamedTuple):
-    """A transform that makes (x - mean) * inverse of each feature x.
-
-    Attributes
-    ----------
-    mean, inverse : arrays of float of shape (features,)
-        As in the formula; inverse is not negative.
-    """
+    """A transform that makes (x - mean) * inverse, which is not negative, of each feature x."""
 
     mean: Floats
     inverse: Floats
 
 
 class Filling(NamedTuple):
-    """A transform that fills in missing values and leaves all others as they are.
+    """A transform that fills in missing values and leaves all others as they are."""
 
-    Attributes
-    ----------
-    values : array of float of shape (features,)
-        What a missing value becomes.
-    has_indicators : bool
-        True if a feature for each follows, which is 1 where the value is missing and 0 elsewhere.
-    """
-
-    values: Floats
-    has_indicators: bool
+    values: Floats  # of each feature, where it is missing
+    has_indicators: bool  # if so, a feature for each follows, which is 1 where the value is missing and 0 elsewhere
 
 
 class Folding(NamedTuple):
-    """Weights of features before a transform that only adds them up, with signs.
-
-    Attributes
-    ----------
-    weights : array of float of shape (features,)
-    notes : list of str
-        What must be known of them.
-    """
+    """Weights of features before a transform that only adds them up, with signs."""
 
     weights: Floats
-    notes: list[str]
+    notes: list[str]  # what must be known of them
 
 
 class Piecewise(NamedTuple):

@@ -14,21 +14,11 @@ from perceptrank.transforms.forms import Piecewise
 
 
 class Form(NamedTuple):
-    """Something that is made of a feature, in words.
-
-    Attributes
-    ----------
-    label : str
-        Its short name.
-    unit : str
-        What its weight is the effect of: "one ... more changes the score by the weight".
-    of : str
-        What it is made of, if that is not the feature itself.
-    """
+    """Something that is made of a feature, in words."""
 
     label: str
-    unit: str
-    of: str = ""
+    unit: str  # what its weight is the effect of: "one ... more changes the score by the weight"
+    of: str = ""  # what it is made of, if that is not the feature itself
 
     def become(self, label: str, unit: str) -> Form:
         """Return the form that a transform makes of this one."""
@@ -68,19 +58,11 @@ class Outputs(NamedTuple):
 
 
 class Lineage:
-    """A record of what transforms make of features; each transform adds to it (`Transform.trace`).
-
-    Attributes
-    ----------
-    forms : list of Form
-        Those of all outputs, by number.
-    curves : list of (Piecewise, Form)
-        The piecewise functions that outputs belong to, by number, and what they are functions of.
-    """
+    """A record of what transforms make of features; each transform adds to it (`Transform.trace`)."""
 
     def __init__(self) -> None:
-        self.forms: list[Form] = []
-        self.curves: list[tuple[Piecewise, Form]] = []
+        self.forms: list[Form] = []  # of all outputs, by number
+        self.curves: list[tuple[Piecewise, Form]] = []  # that outputs belong to, and what these are functions of
         self._n_bases = 0
 
     def start(self, n_features: int, form: Form = RAW) -> Outputs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from perceptrank.transforms.lineage import Form, Lineage, Outputs
 from perceptrank.transforms.transform import WritingTransform, check_width
 
 Fill = Literal["mean", "zero"] | float
+Vectors: TypeAlias = tuple[Floats, Floats, FloatRows]  # counts, means, and three rows of scratch
 
 
 class Missing(WritingTransform):
@@ -88,8 +89,8 @@ class Missing(WritingTransform):
             means[:] = 0.0 if self.fill == "zero" else self.fill
             if np.abs(means[0]) > np.finfo(X.dtype).max:
                 raise ParameterError("fill", f"must be a number that {X.dtype} holds, as the features are", self.fill)
-        vectors = np.empty((3, X.shape[1]))
-        missing_pass(read_only(X), read_only(offsets), learning, counts, means, self.indicator, outputs, first, vectors)
+        vectors = counts, means, np.empty((3, X.shape[1]))
+        missing_pass(read_only(X), read_only(offsets), learning, vectors, self.indicator, outputs, first)
         if learning:
             if not np.isfinite(means).all():
                 check_finite(X, None, keep_missing=True)
@@ -176,22 +177,15 @@ def merge_means(counts: Floats, means: Floats, other_counts: Floats, other_means
 
 @compiled
 def missing_pass(
-    X: Features,
-    offsets: Ints,
-    learning: bool,
-    counts: Floats,
-    means: Floats,
-    indicator: bool,
-    outputs: Features,
-    first: int,
-    vectors: FloatRows,
+    X: Features, offsets: Ints, learning: bool, vectors: Vectors, indicator: bool, outputs: Features, first: int
 ) -> None:
     """Write every query with missing values replaced by the means, which its own values belong to if it is learned.
 
     The mean of a query is its first value plus the mean difference from that, so that of a constant is exact.
     """
     n_features = X.shape[1]
-    query_counts, query_means, origins = vectors[0], vectors[1], vectors[2]
+    counts, means, rows = vectors
+    query_counts, query_means, origins = rows[0], rows[1], rows[2]
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         if learning:

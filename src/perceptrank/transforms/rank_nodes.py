@@ -2,55 +2,23 @@
 
 import numpy as np
 
+from perceptrank.kernels.arrays import Floats
 from perceptrank.transforms.forms import Nodes
 
 # Rational approximations of the quantile of the normal distribution, from the largest power to the smallest, as
 # `statistics.NormalDist` has them: M. J. Wichura, "Algorithm AS241: The Percentage Points of the Normal Distribution".
 # The third of them is for chances below exp(-25), which take more documents than fit into memory.
-_NEAR = (
-    (
-        2.5090809287301226727e3,
-        3.3430575583588128105e4,
-        6.7265770927008700853e4,
-        4.5921953931549871457e4,
-        1.3731693765509461125e4,
-        1.9715909503065514427e3,
-        1.3314166789178437745e2,
-        3.3871328727963666080e0,
-    ),
-    (
-        5.2264952788528545610e3,
-        2.8729085735721942674e4,
-        3.9307895800092710610e4,
-        2.1213794301586595867e4,
-        5.3941960214247511077e3,
-        6.8718700749205790830e2,
-        4.2313330701600911252e1,
-        1.0,
-    ),
-)
-_FAR = (
-    (
-        7.74545014278341407640e-4,
-        2.27238449892691845833e-2,
-        2.41780725177450611770e-1,
-        1.27045825245236838258e0,
-        3.64784832476320460504e0,
-        5.76949722146069140550e0,
-        4.63033784615654529590e0,
-        1.42343711074968357734e0,
-    ),
-    (
-        1.05075007164441684324e-9,
-        5.47593808499534494600e-4,
-        1.51986665636164571966e-2,
-        1.48103976427480074590e-1,
-        6.89767334985100004550e-1,
-        1.67638483018380384940e0,
-        2.05319162663775882187e0,
-        1.0,
-    ),
-)
+_COEFFICIENTS = """
+    2.5090809287301226727e3 3.3430575583588128105e4 6.7265770927008700853e4 4.5921953931549871457e4
+    1.3731693765509461125e4 1.9715909503065514427e3 1.3314166789178437745e2 3.3871328727963666080e0
+    5.2264952788528545610e3 2.8729085735721942674e4 3.9307895800092710610e4 2.1213794301586595867e4
+    5.3941960214247511077e3 6.8718700749205790830e2 4.2313330701600911252e1 1.0
+    7.74545014278341407640e-4 2.27238449892691845833e-2 2.41780725177450611770e-1 1.27045825245236838258e0
+    3.64784832476320460504e0 5.76949722146069140550e0 4.63033784615654529590e0 1.42343711074968357734e0
+    1.05075007164441684324e-9 5.47593808499534494600e-4 1.51986665636164571966e-2 1.48103976427480074590e-1
+    6.89767334985100004550e-1 1.67638483018380384940e0 2.05319162663775882187e0 1.0
+"""
+_NEAR, _FAR = np.reshape(_COEFFICIENTS.split(), (2, 2, 8)).astype(np.float64)  # numerator and denominator of each
 
 
 def add_places(nodes: Nodes, X: str, width: int) -> str:
@@ -106,8 +74,8 @@ def add_quantiles(nodes: Nodes, p: str) -> str:
     return str(nodes.add("Where", is_near, near, far))
 
 
-def _polynomial(nodes: Nodes, coefficients: tuple[float, ...], r: str) -> str:
-    total: str | float = coefficients[0]
-    for coefficient in coefficients[1:]:
+def _polynomial(nodes: Nodes, coefficients: Floats, r: str) -> str:
+    total: str | float = float(coefficients[0])
+    for coefficient in coefficients[1:].tolist():
         total = nodes.add("Add", nodes.add("Mul", total, r), coefficient)
     return str(total)

@@ -24,18 +24,6 @@ def register_transform(kind: Kind) -> Kind:
         It has a `name` that no other transform has, in lower-case letters, digits and hyphens, and can be constructed
         without arguments. A model file holds its `state`, and it is restored by `restore`.
 
-    Returns
-    -------
-    subclass of Transform
-        `kind`.
-
-    Raises
-    ------
-    TypeError
-        If `kind` is no transform, or cannot be constructed.
-    ValueError
-        If its `name` is no such name, or is taken.
-
     Examples
     --------
     >>> import perceptrank as pr
@@ -63,12 +51,6 @@ def unregister_transform(name: str) -> None:
     Parameters
     ----------
     name : str
-        Its `name`.
-
-    Raises
-    ------
-    ValueError
-        If no transform of that name was registered.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -21,19 +21,14 @@ from perceptrank.transforms.standardizing import (
 )
 from perceptrank.transforms.transform import Transform, WritingTransform, check_width
 
+Vectors: TypeAlias = tuple[Floats, Floats, FloatRows]  # mean, sum of squared deviations, and three rows of scratch
+
 
 class RunningStandardizer(RunningScale, WritingTransform):
     """Standardise each feature by its mean and deviation over all documents so far, the current query included.
 
     Statistics are merged query by query (Welford's recurrence in Chan's form), so the result does not depend, bit for
     bit, on the division of a stream into blocks. Statistics of two streams can be merged, and they can be frozen.
-
-    Attributes
-    ----------
-    count : float
-        Number of documents seen.
-    frozen : bool
-        Scale without learning.
 
     Examples
     --------
@@ -90,10 +85,8 @@ class RunningStandardizer(RunningScale, WritingTransform):
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         learning = learning and not self.frozen
         mean, squares = self._moments(X.shape[1])
-        vectors = np.empty((3, X.shape[1]))
-        count = running_pass(
-            read_only(X), read_only(offsets), learning, self.count, mean, squares, outputs, first, vectors
-        )
+        vectors = mean, squares, np.empty((3, X.shape[1]))
+        count = running_pass(read_only(X), read_only(offsets), learning, self.count, vectors, outputs, first)
         if learning and len(X):
             check_overflow(first_overflow(squares), X)
             self.count, self._mean, self._squares = count, mean, squares
@@ -142,18 +135,11 @@ def merge_moments(
 
 @compiled
 def running_pass(
-    X: Features,
-    offsets: Ints,
-    learning: bool,
-    count: float,
-    mean: Floats,
-    squares: Floats,
-    scaled: Features,
-    first: int,
-    vectors: FloatRows,
+    X: Features, offsets: Ints, learning: bool, count: float, vectors: Vectors, scaled: Features, first: int
 ) -> float:
     """Standardise every query by all rows seen so far, its own included; return the new row count."""
-    query_mean, query_squares, inverse = vectors[0], vectors[1], vectors[2]
+    mean, squares, rows = vectors
+    query_mean, query_squares, inverse = rows[0], rows[1], rows[2]
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         if learning:

@@ -30,13 +30,6 @@ class RunningSpread(RunningScale):
     ranking. A feature that has been the same in all documents becomes 0. Statistics of two streams can be merged, and
     they can be frozen.
 
-    Attributes
-    ----------
-    count : int
-        Number of documents seen.
-    frozen : bool
-        Scale without learning.
-
     Examples
     --------
     >>> import perceptrank as pr

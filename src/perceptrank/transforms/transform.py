@@ -22,18 +22,8 @@ from perceptrank.transforms.lineage import Form, Lineage, Outputs
 
 # What does the work of a transform, and what it answers about that to whoever exports and explains models.
 _WORK = ("apply", "learn_and_apply", "write", "write_columns")
-_ANSWERS: tuple[str, ...] = (
-    "label",
-    "unit",
-    "spread",
-    "affine",
-    "piecewise",
-    "filling",
-    "fold_weights",
-    "evaluate",
-    "spreads",
-)
-_ANSWERS += ("trace", "steps", "leaves", "add_nodes")
+_ANSWERS = ("label", "unit", "spread", "affine", "piecewise", "filling", "fold_weights", "evaluate", "spreads")
+_STRUCTURE = ("trace", "steps", "leaves", "add_nodes")
 
 
 class Transform(ABC):
@@ -49,26 +39,25 @@ class Transform(ABC):
     name : str
         Name in model files and on the command line.
     learns : bool
-        True if it has statistics, so that what it returns depends on what it has seen.
+        Whether outputs depend on what it has seen.
     accepts_missing : bool
-        True if features may be NaN, and what it returns is not.
+        Whether features may be NaN; outputs never are.
     accepts_any_columns : bool
-        True if it goes by the names of columns, so that these may come, go and change their order.
+        Whether it goes by the names of columns, so that these may come, go and change their order.
     makes_sparse : bool
-        True if it returns `SparseFeatures` for dense features.
+        Whether it returns `SparseFeatures` for dense features.
     rises : bool
-        True if it makes one feature of each, in their order, which within a query never falls where the feature rises.
+        Whether it makes one feature of each, in their order, that within a query never falls where the feature rises.
     scope : "feature", "query", or "document"
-        What an output depends on: one feature of a document alone, that feature in all documents of the query, or all
-        features of a document.
+        What an output depends on: one feature of a document, that feature in the whole query, or the whole document.
     label, unit : str
         What an output is, such as "z-score" or "rank", and what one more of it is, in words; by default its name.
     spread : float
-        Standard deviation of an output, if it is the same for all features; NaN if it is not known.
+        Standard deviation of outputs; NaN if it is not known, or differs between features.
     settles : bool
-        True if what it learns stops moving after a number of documents.
+        Whether what it learns stops moving after a number of documents.
     wraps : bool
-        True if it is made of other transforms, and therefore has no name that settings could follow.
+        Whether it is made of other transforms, and therefore has no name that settings could follow.
 
     Notes
     -----
@@ -81,7 +70,15 @@ class Transform(ABC):
     - `n_features`: number of features before the transform.
     - `names`: names of these features; None if they have none.
     - `longest`: largest number of documents of a query.
+    - `norm`: upper bound on the norm of a document before the transform; may be infinite.
     - `nodes`: an ONNX graph of one query, in which the argument X is the name of the features.
+    - `weights`: weights of the outputs.
+    - `before`: standard deviations of the features.
+    - `form`: what the features are, in words: `label`, `unit`, and what they are made `of`.
+    - `lineage`, `given`: the record of what outputs are made of, and the features as earlier transforms made them.
+    - `stream`: a `QueryStream`; to learn from, also an iterable of blocks.
+    - `other`: a transform of the same kind and settings, learned on other queries.
+    - `state`: what `state` returned.
 
     Examples
     --------
@@ -115,7 +112,7 @@ class Transform(ABC):
         super().__init_subclass__()
         has_named_base = any("name" in vars(base) for base in cls.__mro__[1:])
         if has_named_base and any(method in vars(cls) for method in _WORK):
-            for answer in _ANSWERS:
+            for answer in (*_ANSWERS, *_STRUCTURE):
                 if answer not in vars(cls):
                     setattr(cls, answer, getattr(Transform, answer))
 
@@ -139,13 +136,7 @@ class Transform(ABC):
         return [self]
 
     def sparse_form(self) -> Transform:
-        """Return the transform that takes its place where features are sparse, and returns `SparseFeatures`.
-
-        Raises
-        ------
-        TypeError
-            If there is none, as zeros would not stay zeros.
-        """
+        """Return the transform that takes its place where features are sparse; raise `TypeError` if there is none."""
         raise TypeError(
             f"{self.name} would make sparse features dense, as zeros do not stay zeros; transforms='running' divides "
             "them by their spread, and to_dense() makes a stream dense"
@@ -154,16 +145,7 @@ class Transform(ABC):
     def transform(self, stream: QueryStream) -> QueryStream:
         """Return a copy of a stream with transformed features and their names, without learning.
 
-        Parameters
-        ----------
-        stream : QueryStream
-
-        Raises
-        ------
-        TypeError
-            If the stream is sparse, and the transform would make it dense.
-        ValueError
-            If a feature is invalid, or the features are not those that were learned.
+        A sparse stream raises `TypeError` if the transform would make it dense.
         """
         form = (self.sparse_form() if stream.is_sparse else self).for_columns(stream.feature_names)
         X: Any = stream.X if stream.is_sparse else dense(stream.X)
@@ -222,12 +204,7 @@ class Transform(ABC):
         return None
 
     def fold_weights(self, weights: Floats, n_features: int) -> Folding | None:
-        """Return the weights of features that score as weights of outputs do, if outputs are signed sums of features.
-
-        Parameters
-        ----------
-        weights : array of float of shape (outputs,)
-        """
+        """Return weights of features that score as those of outputs do, if outputs are signed sums of features."""
         return None
 
     def evaluate(self, X: Floats) -> Floats:
@@ -235,35 +212,15 @@ class Transform(ABC):
         return np.asarray(self.apply(X, np.array([0, len(X)])), np.float64)
 
     def describe(self, form: Form) -> Form:
-        """Return what it makes of something, in words.
-
-        Parameters
-        ----------
-        form : Form
-            What it is given: `label`, `unit`, and what it is made `of`.
-        """
+        """Return what outputs are, in words."""
         return form.become(self.label or self.name, self.unit or f"unit after {self.name}")
 
     def spreads(self, before: Floats) -> Floats:
-        """Return the standard deviations of outputs that have one for each feature; NaN where they are not known.
-
-        Parameters
-        ----------
-        before : array of float of shape (features,)
-            Those of the features.
-        """
+        """Return the standard deviations of outputs that have one for each feature; NaN where they are not known."""
         return np.full(len(before), self.spread)
 
     def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
-        """Record what each output is made of; None if outputs may be made of several features.
-
-        Parameters
-        ----------
-        lineage : Lineage
-            The record.
-        given : Outputs
-            The features, as the transforms before have made them.
-        """
+        """Record what each output is made of; None if outputs may be made of several features."""
         n_features = len(given.source)
         if (affine := self.affine(n_features)) is not None:
             form = lineage.renamed(given, self.describe)
@@ -281,13 +238,7 @@ class Transform(ABC):
         return outputs._replace(rises=outputs.rises & ~falling, base=base)
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add what it does to an ONNX graph of one query; return the name of the matrix of outputs.
-
-        Raises
-        ------
-        NotImplementedError
-            If there is no ONNX graph of it (`has_graph` is False).
-        """
+        """Add what it does to an ONNX graph, if `has_graph`; return the name of the matrix of outputs."""
         if (affine := self.affine(n_features)) is not None:
             return str(nodes.add("Mul", nodes.add("Sub", X, affine.mean), affine.inverse))
         if (functions := self.piecewise(n_features)) is not None:
@@ -302,28 +253,11 @@ class Transform(ABC):
         """Return an upper bound on the norm of a transformed document, given one on its norm before.
 
         It is `largest_norm`, unless the transform says more: one that keeps features beside new ones does.
-
-        Parameters
-        ----------
-        norm : float
-            Upper bound on the norm of a document before the transform; may be infinite.
         """
         return self.largest_norm(n_features, longest)
 
     def merge(self, other: Self) -> Self:
-        """Add the statistics of another transform of the same kind, learned on other queries, to this one's.
-
-        Parameters
-        ----------
-        other : Transform
-
-        Raises
-        ------
-        TypeError
-            If the other one is of another kind, or statistics of this kind cannot be merged.
-        ValueError
-            If their settings differ, or what they have learned does not fit together.
-        """
+        """Add the statistics of another transform to this one's; raise if they do not fit together."""
         self._check_kind(other)
         if self.learns:
             raise TypeError(f"statistics of {type(self).__name__} cannot be merged")
@@ -344,13 +278,7 @@ class Transform(ABC):
         return self.settings()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore settings and statistics; raise if they are inconsistent or incomplete.
-
-        Parameters
-        ----------
-        state : dict
-            As `state` returned it.
-        """
+        """Restore settings and statistics; raise if they are inconsistent or incomplete."""
         names = inspect.signature(type(self)).parameters
         type(self).__init__(self, **{name: state[name] for name in names})
 
@@ -390,29 +318,13 @@ class WritingTransform(Transform):
 
 
 class LearningTransform(Transform):
-    """A transform that can learn from a stream by itself, and be frozen.
-
-    Attributes
-    ----------
-    frozen : bool
-        True if what it has learned stays as it is.
-    """
+    """A transform that can learn from a stream by itself, and be frozen: then what it has learned stays as it is."""
 
     learns = True
     frozen = False
 
     def learn(self, stream: Blocks) -> Self:
-        """Learn from the features of a stream; return the transform itself.
-
-        Parameters
-        ----------
-        stream : QueryStream or iterable of blocks
-
-        Raises
-        ------
-        ValueError
-            If a feature is not finite, or the number of features is not the one that was learned.
-        """
+        """Learn from the features of a stream; return the transform itself."""
         for part in as_blocks(stream):
             for block in part.blocks():
                 self._learn_block(block)
@@ -422,13 +334,7 @@ class LearningTransform(Transform):
         self.learn_and_apply(dense(block.X), block.offsets)
 
     def freeze(self) -> Self:
-        """Stop learning: what has been learned stays as it is. Return the transform itself.
-
-        Raises
-        ------
-        ValueError
-            If the transform cannot do without having seen a document, and has seen none.
-        """
+        """Stop learning: what has been learned stays as it is. Return the transform itself."""
         self.frozen = True
         return self
 

@@ -11,7 +11,8 @@ from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils
 
-from perceptrank.kernels.compiled import CONFIG, compiled
+from perceptrank.kernels.cache_folder import CONFIG
+from perceptrank.kernels.compiled import compiled
 
 intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import measure_of
 from perceptrank.learners.model import Model
 from perceptrank.learners.wrappers.fading import Fading
 from perceptrank.learners.wrappers.tournament import Tournament
@@ -92,7 +93,6 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
 
     algorithm = "forgetting"
     fixed = ("half_lives", "measure")
-    never_negative: ClassVar[tuple[str, ...]] = ("judged", "largest")
     cost = "N times that of its learner"
     strategy = "leader"
     learners = None
@@ -111,7 +111,7 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
         self.half_lives = half_lives
         self.lag = lag
         self.measure = measure  # type: ignore[assignment]
-        self._start()
+        self.__post_init__()
 
     @property
     def theorem(self) -> Theorem:
@@ -136,7 +136,7 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
 
     def compared_by(self) -> Measure:
         """Return the measure that copies are compared by."""
-        return self.own_measure if self.measure is None else parse(self.measure)
+        return measure_of(self) if self.measure is None else parse(self.measure)
 
     def _check_parameters(self) -> None:
         given = self.half_lives

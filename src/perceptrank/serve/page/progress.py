@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.learning import measure_of
 from perceptrank.serve.learning import Answers
 from perceptrank.serve.log.log import Row
 from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
@@ -80,7 +81,7 @@ class Progress:
 
     def __init__(self, current: Current) -> None:
         self.first = current.answers  # answers before this start
-        self.measure = str(current.learner.own_measure)
+        self.measure = str(measure_of(current.learner))
         self.measured = self.left_out = self.skipped = 0
         self._waiting: deque[_Block] = deque()
         self._size = 0
@@ -120,7 +121,7 @@ class Progress:
         learner, entries = block.before.learner, block.answers.entries
         if not entries:
             return
-        measure = learner.own_measure
+        measure = measure_of(learner)
         self.measure = str(measure)
         stream = block.answers.stream(learner)
         measure.check_grades(stream.relevance)

@@ -9,10 +9,10 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import read_only
 from perceptrank.transforms.random.draws import draw_normal
 from perceptrank.transforms.random.projection import as_panels
-from perceptrank.transforms.random.random_features import check_drawn
 
 _PURPOSE = 1
 _AT_ONCE = 2**20
@@ -28,7 +28,7 @@ class Directions:
     """
 
     def __init__(self, seed: int, n: int, n_features: int, *, orthogonal: bool) -> None:
-        check_drawn(f"{n} directions in {n_features} dimensions", n * n_features)
+        check_room(f"random numbers of {n} directions in {n_features} dimensions", n * n_features)
         rows = np.empty(n * n_features)
         for start in range(0, len(rows), _AT_ONCE):
             part = rows[start : start + _AT_ONCE]

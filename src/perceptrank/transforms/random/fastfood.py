@@ -10,10 +10,10 @@ from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import read_only
 from perceptrank.transforms.random.draws import draw_lengths, draw_normal, draw_order, draw_signs
 from perceptrank.transforms.random.fourier_features import FourierFeatures
-from perceptrank.transforms.random.random_features import check_drawn
 from perceptrank.transforms.random.walsh_hadamard import transform_rows, turn_rows
 from perceptrank.transforms.random.waves import store_waves
 
@@ -56,21 +56,7 @@ class Fastfood(FourierFeatures):
     """
 
     name = "fastfood"
-
-    def __init__(
-        self,
-        n_features: int = 2048,
-        *,
-        width: float | None = None,
-        relative_width: float = 0.5,
-        beside: bool = True,
-        norm: float | None = None,
-        after: int = 1000,
-        seed: int = 0,
-    ) -> None:
-        self._set_common(n_features, beside, norm, seed)
-        self._set_width(width, relative_width, after)
-        self._drawn: dict[Any, Drawn] | None = None
+    _drawn: dict[Any, Drawn] | None
 
     def _draw(self, n_features: int, dtype: Any) -> Drawn:
         """Return what blocks of directions are made of."""
@@ -82,7 +68,9 @@ class Fastfood(FourierFeatures):
         return kept[key]
 
     def directions(self, n_features: int) -> Floats:
-        check_drawn(f"{self.n_features // 2} directions", self.n_features // 2 * block_size(n_features))
+        check_room(
+            f"random numbers of {self.n_features // 2} directions", self.n_features // 2 * block_size(n_features)
+        )
         blocks = []
         for signs, order, numbers, lengths in zip(*self._draw(n_features, np.float64), strict=True):
             inner = _hadamard(np.diag(signs)[:, :n_features])[order]
@@ -91,10 +79,9 @@ class Fastfood(FourierFeatures):
 
     def _write_waves(self, X: Features, factor: Any, scale: Any, outputs: Features, first: int) -> None:
         size = block_size(X.shape[1])
-        rows: Features = aligned((3, size * LANES), X.dtype)
-        waves: Features = aligned((2, LANES), X.dtype)
-        drawn, own = self._draw(X.shape[1], X.dtype), np.arange(size)
-        fastfood_pass(read_only(X), factor, drawn, own, self.n_features // 2, scale, outputs, first, rows, waves)
+        scratch = aligned((3, size * LANES), X.dtype), aligned((2, LANES), X.dtype), np.arange(size)
+        drawn = self._draw(X.shape[1], X.dtype)
+        fastfood_pass(read_only(X), factor, drawn, self.n_features // 2, scale, outputs, first, scratch)
 
 
 def block_size(n_features: int) -> int:
@@ -105,7 +92,7 @@ def block_size(n_features: int) -> int:
 def draw_blocks(seed: int, n_blocks: int, size: int, dtype: Any) -> Drawn:
     """Draw the numbers of so many blocks; those of a block do not depend on how many there are."""
     n = n_blocks * size
-    check_drawn(f"{n} directions", 8 * n)
+    check_room(f"random numbers of {n} directions", 8 * n)
     shape = n_blocks, size
     numbers = draw_normal(seed, _NUMBERS, 0, n).reshape(shape)
     lengths = draw_lengths(seed, _LENGTHS, 0, n, size).reshape(shape)
@@ -116,9 +103,7 @@ def draw_blocks(seed: int, n_blocks: int, size: int, dtype: Any) -> Drawn:
     lengths = lengths / np.sqrt(squares * size)[:, None]
     order = np.stack([draw_order(seed, _ORDER, block * size, size) for block in range(n_blocks)])
     signs = draw_signs(seed, _SIGNS, 0, n).reshape(shape)
-    return Drawn(
-        *(read_only(one) for one in (signs.astype(dtype), order, numbers.astype(dtype), lengths.astype(dtype)))
-    )
+    return Drawn(*map(read_only, (signs.astype(dtype), order, numbers.astype(dtype), lengths.astype(dtype))))
 
 
 def _hadamard(columns: Floats) -> Floats:
@@ -136,15 +121,14 @@ def fastfood_pass(
     X: Features,
     factor: float,
     drawn: Drawn,
-    own: Ints,
     n_pairs: int,
     scale: float,
     outputs: Features,
     first: int,
-    rows: Features,
-    waves: Features,
+    scratch: tuple[Features, Features, Ints],
 ) -> None:
     """Write sines and cosines of the products of rows, times a factor, with the directions of all blocks."""
+    rows, waves, own = scratch  # own: 0, 1, ..., the order of the features themselves
     signs, order, numbers, lengths = drawn
     m, n_features, size, stride = X.shape[0], X.shape[1], signs.shape[1], outputs.shape[1]
     for start in range(0, m, LANES):

@@ -24,26 +24,31 @@ from perceptrank.transforms.transform import LearningTransform, check_width
 class FourierFeatures(RandomFeatures, LearningTransform):
     """Sines and cosines of w . x / width, for directions w that are standard normal each.
 
-    Attributes
-    ----------
-    width_ : float
-        The width as it is now, 0 before anything was seen.
-    frozen : bool
-        True if the width stays as it is.
+    Parameters are those of `RandomFourier`. `width_` is the width as it is now, 0 before anything was seen; it stays as
+    it is if `frozen`.
     """
 
     settles = True
-    n_inputs = 0
-    width_ = 0.0
-    _median: MedianDistance | None = None
 
-    def _set_width(self, width: Any, relative_width: Any, after: Any) -> None:
+    def __init__(
+        self,
+        n_features: int = 2048,
+        *,
+        width: float | None = None,
+        relative_width: float = 0.5,
+        beside: bool = True,
+        norm: float | None = None,
+        after: int = 1000,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(n_features, beside=beside, norm=norm, seed=seed)
         self.width = None if width is None else check_positive("width", width)
         self.relative_width = check_positive("relative_width", relative_width)
         self.after = check_positive_whole("after", after)
         if self.n_features % 2:
             raise ParameterError("n_features", "must be even, as sines and cosines come in pairs", self.n_features)
-        self.n_inputs, self._median = 0, None
+        self.n_inputs = 0
+        self._median: MedianDistance | None = None
         self.width_, self.frozen = self.width or 0.0, self.width is not None
 
     @property
@@ -91,7 +96,7 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         self._median = None if self.frozen else median
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        scale = self.factor_in(X.dtype, self.norm_for(X.shape[1]) / math.sqrt(self.n_features // 2))
+        scale = self._factor_in(X.dtype, self.norm_for(X.shape[1]) / math.sqrt(self.n_features // 2))
         for width, start, stop in self._spans(X, offsets, learning=learning):
             with np.errstate(over="ignore"):
                 factor = X.dtype.type(1.0 / (2.0 * math.pi) / width)
@@ -134,7 +139,7 @@ class FourierFeatures(RandomFeatures, LearningTransform):
             )
 
     def _add_random(self, nodes: Nodes, X: str, n_features: int) -> list[str]:
-        self.check_matrix(self.n_features // 2, n_features)
+        self._check_matrix(self.n_features // 2, n_features)
         matrix = np.ascontiguousarray(self.directions(n_features).T) / (self.width_ or 1.0)
         angles = nodes.add("MatMul", X, matrix)
         factor = self.norm_for(n_features) / np.sqrt(self.n_features // 2)
@@ -144,11 +149,8 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         if names is None:
             return None
         pairs = range(self.n_features // 2)
-        return (
-            *(names if self.beside else ()),
-            *(f"sine {k}" for k in pairs),
-            *(f"cosine {k}" for k in pairs),
-        )
+        random = [f"{wave} {k}" for wave in ("sine", "cosine") for k in pairs]
+        return (*(names if self.beside else ()), *random)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
         return math.hypot(norm if self.beside else 0.0, self.norm_for(n_features))

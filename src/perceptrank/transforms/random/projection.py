@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
 from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.compiled import helper
-from perceptrank.kernels.lanes import LANES, Carried, Lanes, constant, count_to, intrinsic, repeat
+from perceptrank.kernels.lanes import LANES, Carried, Lanes, call_on_lanes, constant, count_to, intrinsic, repeat
 
 ROWS = 6  # with a panel of two vectors each, they fill all but four of sixteen registers
 N_TILES = 8  # of ROWS documents, which panels are read for once
-
-_GENERATORS: Any = cgutils
 
 
 def panel_width(dtype: Any) -> int:
@@ -85,7 +82,7 @@ def project_tile(
             for k in range(ROWS):
                 value = repeat(builder, builder.load(rows.at(builder.add(row, whole(k)))))
                 for total, vector in zip(sums[k], vectors, strict=True):
-                    total.set(multiply_add(builder, value, vector, total.get()))
+                    total.set(call_on_lanes(builder, "fmuladd", value, vector, total.get()))
         for k in range(ROWS):
             for v in range(n_vectors):
                 made.store(whole(k * width + v * LANES), sums[k][v].get())
@@ -93,26 +90,3 @@ def project_tile(
 
     count = types.intp
     return types.void(tiles, count, count, panels, count, products), generate
-
-
-def _call(builder: Any, name: str, *vectors: Any) -> Any:
-    kind = vectors[0].type
-    bits = 32 if isinstance(kind.element, ir.FloatType) else 64
-    function = ir.FunctionType(kind, [kind] * len(vectors))
-    named = _GENERATORS.get_or_insert_function(builder.module, function, f"llvm.{name}.v{LANES}f{bits}")
-    return builder.call(named, vectors)
-
-
-def unary(builder: Any, name: str, vector: Any) -> Any:
-    """Return "rint" (nearest whole numbers), "fabs" or another of LLVM's functions of a vector."""
-    return _call(builder, name, vector)
-
-
-def binary(builder: Any, name: str, one: Any, other: Any) -> Any:
-    """Return "copysign", or another of LLVM's functions of two vectors."""
-    return _call(builder, name, one, other)
-
-
-def multiply_add(builder: Any, one: Any, other: Any, more: Any) -> Any:
-    """Return one * other + more, rounded once if the processor can."""
-    return _call(builder, "fmuladd", one, other, more)

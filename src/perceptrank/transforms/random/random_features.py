@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 from perceptrank.kernels.arrays import Features
-from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_flag, check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.forms import Nodes
+from perceptrank.transforms.random.directions import Directions, draw_directions
 from perceptrank.transforms.transform import Transform, WritingTransform
 
 _MOST_BYTES = 2**30  # of a matrix in a file of ONNX, which has at most twice that
@@ -26,17 +26,22 @@ class RandomFeatures(WritingTransform):
     """
 
     scope = "document"
-    n_features: int
-    beside: bool
-    norm: float | None
-    seed: int
+    orthogonal = False
+    _drawn: Any = None
 
-    def _set_common(self, n_features: Any, beside: Any, norm: Any, seed: Any) -> None:
+    def __init__(self, n_features: int, *, beside: bool, norm: float | None, seed: int) -> None:
         self.n_features = check_positive_whole("n_features", n_features)
         self.beside = check_flag("beside", beside)
         self.norm = None if norm is None else check_positive("norm", norm)
         check_seed(seed)
         self.seed = int(seed)
+
+    def _draw_directions(self, n: int, n_columns: int) -> Directions:
+        """Return n directions, and keep them: they are drawn once for all transforms that hold them."""
+        kept: Directions | None = self._drawn
+        if kept is None or kept.rows.shape[1] != n_columns:
+            kept = self._drawn = draw_directions(self.seed, n, n_columns, orthogonal=self.orthogonal)
+        return kept
 
     def norm_for(self, n_features: int) -> float:
         """Return the number that random features are multiplied by."""
@@ -44,15 +49,8 @@ class RandomFeatures(WritingTransform):
             return self.norm
         return _SHARE * math.sqrt(n_features) if self.beside else 1.0
 
-    def factor_in(self, dtype: Any, factor: float) -> Any:
-        """Return a factor of random features in the precision of features; raise if that cannot hold it.
-
-        Parameters
-        ----------
-        dtype : dtype
-            That of the features.
-        factor : float
-        """
+    def _factor_in(self, dtype: Any, factor: float) -> Any:
+        """Return a factor of random features in the precision of features; raise if that cannot hold it."""
         with np.errstate(over="ignore"):
             held = np.dtype(dtype).type(factor)
         if not np.finfo(dtype).tiny <= held < math.inf:
@@ -89,14 +87,8 @@ class RandomFeatures(WritingTransform):
     def _add_random(self, nodes: Nodes, X: str, n_features: int) -> list[str]:
         """Add random features to an ONNX graph; return the names of matrices that stand side by side."""
 
-    def check_matrix(self, n_rows: int, n_features: int) -> None:
-        """Raise if a matrix of directions is too large for an ONNX graph.
-
-        Parameters
-        ----------
-        n_rows : int
-            Number of directions.
-        """
+    def _check_matrix(self, n_rows: int, n_features: int) -> None:
+        """Raise if a matrix of so many directions is too large for an ONNX graph."""
         if 8 * n_rows * n_features > _MOST_BYTES:
             raise ValueError(
                 f"{self!r} of {n_features} features is a matrix of {8e-9 * n_rows * n_features:.1f} GB in a graph, "
@@ -116,8 +108,3 @@ class RandomFeatures(WritingTransform):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_drawn": None}
-
-
-def check_drawn(what: str, n_numbers: int) -> None:
-    """Raise `MemoryError` if so many random numbers do not fit into memory."""
-    check_room(f"random numbers of {what}", n_numbers)

@@ -9,7 +9,6 @@ from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.stream.validation import check_flag, read_only
-from perceptrank.transforms.random.directions import Directions, draw_directions
 from perceptrank.transforms.random.fourier_features import FourierFeatures
 from perceptrank.transforms.random.projection import N_TILES, ROWS, fill_tiles, panel_width, project_tile
 from perceptrank.transforms.random.waves import store_waves
@@ -79,27 +78,20 @@ class RandomFourier(FourierFeatures):
         after: int = 1000,
         seed: int = 0,
     ) -> None:
-        self._set_common(n_features, beside, norm, seed)
-        self._set_width(width, relative_width, after)
+        super().__init__(
+            n_features, width=width, relative_width=relative_width, beside=beside, norm=norm, after=after, seed=seed
+        )
         self.orthogonal = check_flag("orthogonal", orthogonal)
-        self._drawn: Directions | None = None
-
-    def _directions(self, n_features: int) -> Directions:
-        found = self._drawn
-        if found is None or found.rows.shape[1] != n_features:
-            found = draw_directions(self.seed, self.n_features // 2, n_features, orthogonal=self.orthogonal)
-            self._drawn = found
-        return found
 
     def directions(self, n_features: int) -> Floats:
-        return self._directions(n_features).rows
+        return self._draw_directions(self.n_features // 2, n_features).rows
 
     def _write_waves(self, X: Features, factor: Any, scale: Any, outputs: Features, first: int) -> None:
-        panels = self._directions(X.shape[1]).panels(X.dtype)
-        tiles: Features = aligned((N_TILES, X.shape[1], ROWS), X.dtype)
-        products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
-        waves: Features = aligned((2, panel_width(X.dtype)), X.dtype)
-        fourier_pass(read_only(X), factor, panels, self.n_features // 2, scale, outputs, first, tiles, products, waves)
+        panels = self._draw_directions(self.n_features // 2, X.shape[1]).panels(X.dtype)
+        shapes = (N_TILES, X.shape[1], ROWS), (ROWS, panel_width(X.dtype)), (2, panel_width(X.dtype))
+        tiles, products, waves = (aligned(shape, X.dtype) for shape in shapes)
+        scratch = tiles, products, waves
+        fourier_pass(read_only(X), factor, panels, self.n_features // 2, scale, outputs, first, scratch)
 
 
 @compiled
@@ -111,11 +103,10 @@ def fourier_pass(
     scale: float,
     outputs: Features,
     first: int,
-    tiles: Features,
-    products: Features,
-    waves: Features,
+    scratch: tuple[Features, Features, Features],
 ) -> None:
     """Write sines and cosines of the products of rows, times a factor, with the directions of all panels."""
+    tiles, products, waves = scratch  # and what of them does not fill a vector
     m, n_features, width, stride = X.shape[0], X.shape[1], panels.shape[2], outputs.shape[1]
     for start in range(0, m, N_TILES * ROWS):
         stop = min(m, start + N_TILES * ROWS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import check_flag, check_not_negative, read_only
 from perceptrank.transforms.forms import Nodes
-from perceptrank.transforms.random.directions import Directions, draw_directions
+from perceptrank.transforms.random.directions import Directions
 from perceptrank.transforms.random.projection import N_TILES, ROWS, fill_tiles, panel_width, project_tile
 from perceptrank.transforms.random.random_features import RandomFeatures
+
+Scratch: TypeAlias = tuple[Features, Features]  # tiles, and their products with a panel
 
 
 class RandomRelu(RandomFeatures):
@@ -59,18 +62,13 @@ class RandomRelu(RandomFeatures):
         norm: float | None = None,
         seed: int = 0,
     ) -> None:
-        self._set_common(n_features, beside, norm, seed)
+        super().__init__(n_features, beside=beside, norm=norm, seed=seed)
         self.bias = check_not_negative("bias", bias)
         self.orthogonal = check_flag("orthogonal", orthogonal)
-        self._drawn: Directions | None = None
 
     def directions(self, n_features: int) -> Directions:
         """Return w and b of the projections, one in each row, which has one column more than features, for b."""
-        found = self._drawn
-        if found is None or found.rows.shape[1] != n_features + 1:
-            found = draw_directions(self.seed, self.n_features, n_features + 1, orthogonal=self.orthogonal)
-            self._drawn = found
-        return found
+        return self._draw_directions(self.n_features, n_features + 1)
 
     def factor_for(self, n_features: int) -> float:
         """Return the number that a projection is multiplied by in the end."""
@@ -78,7 +76,7 @@ class RandomRelu(RandomFeatures):
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         n_features = X.shape[1]
-        factor = self.factor_in(X.dtype, self.factor_for(n_features) / math.sqrt(n_features))
+        factor = self._factor_in(X.dtype, self.factor_for(n_features) / math.sqrt(n_features))
         panels = self.directions(n_features).panels(X.dtype)
         tiles: Features = aligned((N_TILES, n_features + 1, ROWS), X.dtype)
         with np.errstate(over="ignore"):
@@ -88,7 +86,7 @@ class RandomRelu(RandomFeatures):
                 f"{self.name} cannot add a bias of {self.bias:g} to {X.dtype} features: take a smaller one"
             )
         products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
-        relu_pass(read_only(X), factor, panels, self.n_features, outputs, first, tiles, products)
+        relu_pass(read_only(X), factor, panels, self.n_features, outputs, first, (tiles, products))
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
         if norm == math.inf:
@@ -98,7 +96,7 @@ class RandomRelu(RandomFeatures):
         return math.hypot(norm if self.beside else 0.0, random)
 
     def _add_random(self, nodes: Nodes, X: str, n_features: int) -> list[str]:
-        self.check_matrix(self.n_features, n_features)
+        self._check_matrix(self.n_features, n_features)
         rows, factor = self.directions(n_features).rows, self.factor_for(n_features)
         matrix = np.ascontiguousarray(rows[:, :-1].T) * (factor / np.sqrt(n_features))
         heights = nodes.add("Add", nodes.add("MatMul", X, matrix), factor * self.bias * rows[:, -1])
@@ -110,19 +108,13 @@ class RandomRelu(RandomFeatures):
 
 @compiled
 def relu_pass(
-    X: Features,
-    factor: float,
-    panels: Features,
-    n_random: int,
-    outputs: Features,
-    first: int,
-    tiles: Features,
-    products: Features,
+    X: Features, factor: float, panels: Features, n_random: int, outputs: Features, first: int, scratch: Scratch
 ) -> None:
     """Write the products of rows, times a factor, with the directions of all panels, cut off below 0.
 
     The last row of a tile is not of X: it is what b is multiplied by.
     """
+    tiles, products = scratch
     m, n_inputs, width = X.shape[0], panels.shape[1], panels.shape[2]
     zero = factor - factor
     for start in range(0, m, N_TILES * ROWS):

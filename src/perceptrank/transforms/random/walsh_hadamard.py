@@ -4,7 +4,6 @@ A vector of n = 2^k numbers is mixed k times in pairs; 2, 4, 8 or 16 of its numb
 Numbers of LANES documents stand beside each other, so that a permutation moves rows and costs nothing.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -27,8 +26,8 @@ def _mix(builder: Any, rows: list[Any]) -> list[Any]:
     return rows
 
 
-def _mixing(n_rows: int) -> Callable[..., Any]:
-    """Return what generates code that mixes rows `step` apart, where they stand."""
+def _mixing(n_rows: int) -> Any:
+    """Return a function of kernels that mixes rows where they stand, from `first` on, `step` apart."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes, (first, step) = Lanes(context, builder, signature, arguments, 0), arguments[1:]
@@ -40,11 +39,14 @@ def _mixing(n_rows: int) -> Callable[..., Any]:
             lanes.store(place, row)
         return context.get_dummy_value()
 
-    return generate
+    def mix(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
+        return types.void(rows, types.intp, types.intp), generate
+
+    return intrinsic(mix)
 
 
-def _taking(n_rows: int) -> Callable[..., Any]:
-    """Return what generates code that mixes rows of a source, each times a factor, into rows side by side."""
+def _taking(n_rows: int) -> Any:
+    """Return a function of kernels that mixes rows of a source, in an order and times factors, from `first` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         source, order, factors, made = (
@@ -61,57 +63,14 @@ def _taking(n_rows: int) -> Callable[..., Any]:
             made.store(builder.add(place, ir.Constant(first.type, number * LANES)), row)
         return context.get_dummy_value()
 
-    return generate
+    def take(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
+        return types.void(source, order, factors, types.intp, made), generate
+
+    return intrinsic(take)
 
 
-def _mix_type(rows: Any) -> Any:
-    return types.void(rows, types.intp, types.intp)
-
-
-def _take_type(source: Any, order: Any, factors: Any, made: Any) -> Any:
-    return types.void(source, order, factors, types.intp, made)
-
-
-@intrinsic
-def mix_two(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
-    """Mix 2 rows, from `first` on, `step` apart."""
-    return _mix_type(rows), _mixing(2)
-
-
-@intrinsic
-def mix_four(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
-    """Mix 4 rows."""
-    return _mix_type(rows), _mixing(4)
-
-
-@intrinsic
-def mix_eight(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
-    """Mix 8 rows."""
-    return _mix_type(rows), _mixing(8)
-
-
-@intrinsic
-def mix_sixteen(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
-    """Mix 16 rows."""
-    return _mix_type(rows), _mixing(16)
-
-
-@intrinsic
-def take_four(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
-    """Mix 4 rows of a source that the order names from `first` on, times factors, into rows from `first` on."""
-    return _take_type(source, order, factors, made), _taking(4)
-
-
-@intrinsic
-def take_eight(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
-    """Mix 8 rows of a source."""
-    return _take_type(source, order, factors, made), _taking(8)
-
-
-@intrinsic
-def take_sixteen(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
-    """Mix 16 rows of a source."""
-    return _take_type(source, order, factors, made), _taking(16)
+mix_two, mix_four, mix_eight, mix_sixteen = (_mixing(n_rows) for n_rows in (2, 4, 8, 16))
+take_four, take_eight, take_sixteen = (_taking(n_rows) for n_rows in (4, 8, 16))
 
 
 @helper

@@ -10,8 +10,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from perceptrank.kernels.lanes import LANES, Lanes, constant, count_to, intrinsic, repeat
-from perceptrank.transforms.random.projection import binary, multiply_add, unary
+from perceptrank.kernels.lanes import LANES, Lanes, call_on_lanes, constant, count_to, intrinsic, repeat
 
 # sin(2 pi r) / r as a polynomial of r^2, from the constant on, for r up to 1/4; by the bits of a number.
 _SINE = {
@@ -36,11 +35,11 @@ def sine_and_cosine(builder: Any, turns: Any) -> tuple[Any, Any]:
     For the rest r after whole turns, the sine has the sign of r, and is else that of |r| or of what |r| lacks to half a
     turn, whichever is less; the cosine is the sine of what |r| lacks to a quarter.
     """
-    rest = builder.fsub(turns, unary(builder, "rint", turns))
-    size = unary(builder, "fabs", rest)
+    rest = builder.fsub(turns, call_on_lanes(builder, "rint", turns))
+    size = call_on_lanes(builder, "fabs", rest)
     far = builder.fsub(constant(turns.type, 0.5), size)
     near = builder.select(builder.fcmp_ordered(">", size, far), far, size)
-    sine = binary(builder, "copysign", _sine(builder, near), rest)
+    sine = call_on_lanes(builder, "copysign", _sine(builder, near), rest)
     return sine, _sine(builder, builder.fsub(constant(turns.type, 0.25), size))
 
 
@@ -53,32 +52,25 @@ def _sine(builder: Any, rest: Any) -> Any:
 def _polynomial(builder: Any, coefficients: tuple[float, ...], x: Any) -> Any:
     total = constant(x.type, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
-        total = multiply_add(builder, total, x, constant(x.type, coefficient))
+        total = call_on_lanes(builder, "fmuladd", total, x, constant(x.type, coefficient))
     return total
 
 
 @intrinsic
 def store_waves(
-    typing_context: Any,
-    turns: Any,
-    place: Any,
-    n_vectors: Any,
-    scale: Any,
-    outputs: Any,
-    sine_place: Any,
-    cosine_place: Any,
+    typing_context: Any, turns: Any, place: Any, n_vectors: Any, scale: Any, outputs: Any, sines: Any, cosines: Any
 ) -> Any:
     """Store the sines and the cosines of n_vectors times LANES turns, times a scale, in two places of an output."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        given, made = (Lanes(context, builder, signature, arguments, number) for number in (0, 4))
-        _, place, n_vectors, scale, _, sine_place, cosine_place = arguments
+        angles, waves = (Lanes(context, builder, signature, arguments, number) for number in (0, 4))
+        _, place, n_vectors, scale, _, sines, cosines = arguments
         scale = repeat(builder, scale)
         with count_to(builder, n_vectors) as loop:
             at = builder.mul(loop.index, ir.Constant(place.type, LANES))
-            sine, cosine = sine_and_cosine(builder, given.load(builder.add(place, at)))
-            made.store(builder.add(sine_place, at), builder.fmul(sine, scale))
-            made.store(builder.add(cosine_place, at), builder.fmul(cosine, scale))
+            sine, cosine = sine_and_cosine(builder, angles.load(builder.add(place, at)))
+            waves.store(builder.add(sines, at), builder.fmul(sine, scale))
+            waves.store(builder.add(cosines, at), builder.fmul(cosine, scale))
         return context.get_dummy_value()
 
     count = types.intp
