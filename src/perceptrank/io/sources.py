@@ -13,7 +13,7 @@ from perceptrank.stream.query_stream import QueryStream
 
 if TYPE_CHECKING:
     from perceptrank.io.tables.columns import Format as TableFormat
-    from perceptrank.io.tables.reading import Report
+    from perceptrank.io.tables.reader import Report
 
 Format = Literal["store", "parquet", "table", "letor"]
 _PARQUET_MAGIC = b"PAR1"
