@@ -37,7 +37,7 @@ NO_SIGNS: Floats = np.empty(0)
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Startable:
-    """The parameters that list-wise learners share: they may start from other weights than 0, and keep the signs of weights.
+    """Parameters of list-wise learners, which may start from other weights than 0 and keep the signs of weights.
 
     Parameters
     ----------
