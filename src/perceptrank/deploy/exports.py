@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import fields
 from typing import Any
 
 from perceptrank.deploy.ranking_function import RankingFunction
@@ -80,10 +81,11 @@ def make_target(name: str, options: dict[str, Any]) -> Target:
     """Return the target of a name with options; raise if there is none, or an option is unknown."""
     if name not in _TARGETS:
         raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {name!r}")
-    module, kind = _TARGETS[name]
-    made: type[Target] = getattr(importlib.import_module(f"perceptrank.deploy.engines.{module}"), kind)
+    module, class_name = _TARGETS[name]
+    kind: type[Target] = getattr(importlib.import_module(f"perceptrank.deploy.engines.{module}"), class_name)
+    known = [option.name for option in fields(kind)]
     for option in options:
-        if option not in made.options():
-            known = f"has the options {', '.join(made.options())}" if made.options() else "has no options"
-            raise ValueError(f"the target {name} {known}, got {option!r}")
-    return made(**options)
+        if option not in known:
+            has = f"has the options {', '.join(known)}" if known else "has no options"
+            raise ValueError(f"the target {name} {has}, got {option!r}")
+    return kind(**options)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from perceptrank.deploy.additive import is_rising, raw_thresholds
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, Target
-from perceptrank.deploy.thresholds import is_rising, raw_thresholds
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.transforms.forms import Nodes

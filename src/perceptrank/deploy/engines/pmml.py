@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from perceptrank.deploy.additive import Additive, ScoreCurve
 from perceptrank.deploy.engines.programs import run_harness, version_of
 from perceptrank.deploy.folding import Term
-from perceptrank.deploy.missing_values import Filled, FillingTarget, Input
+from perceptrank.deploy.target import Filled, FillingTarget, Input
 from perceptrank.kernels.arrays import Floats
 
 SPACE = "http://www.dmg.org/PMML-4_4"

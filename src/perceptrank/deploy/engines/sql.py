@@ -8,7 +8,7 @@ import numpy as np
 from perceptrank.deploy.additive import Additive, ScoreCurve
 from perceptrank.deploy.engines.programs import find_program, run_program
 from perceptrank.deploy.folding import Folded, Term
-from perceptrank.deploy.target import SumTarget, choice
+from perceptrank.deploy.target import SumTarget, check_choice
 from perceptrank.kernels.arrays import Floats
 
 DIALECTS = ("duckdb", "postgresql")
@@ -47,7 +47,7 @@ class SqlQuery(SumTarget):
     url: str | None = None  # for parity: where PostgreSQL is, as psql takes it
 
     def __post_init__(self) -> None:
-        choice(self.name, "dialect", self.dialect, DIALECTS)
+        check_choice(self.name, "dialect", self.dialect, DIALECTS)
         for option in ("table", "score"):
             value = getattr(self, option)
             if not isinstance(value, str) or not all(value.split(".")) or "\0" in value:

@@ -8,8 +8,7 @@ from typing import Any
 from perceptrank.deploy.additive import Additive, ScoreCurve
 from perceptrank.deploy.engines.programs import run_harness, version_of
 from perceptrank.deploy.engines.trees import balanced
-from perceptrank.deploy.missing_values import Filled, FillingTarget, Input
-from perceptrank.deploy.target import choice
+from perceptrank.deploy.target import Filled, FillingTarget, Input, check_choice, check_word
 from perceptrank.kernels.arrays import Floats
 
 PHASES = ("first", "second")
@@ -67,14 +66,10 @@ class VespaProfile(FillingTarget):
     source: str = "attribute"
 
     def __post_init__(self) -> None:
-        choice(self.name, "phase", self.phase, PHASES)
-        choice(self.name, "source", self.source, SOURCES)
+        check_choice(self.name, "phase", self.phase, PHASES)
+        check_choice(self.name, "source", self.source, SOURCES)
         for option in ("profile_name", "inherits"):
-            value = getattr(self, option)
-            if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][\w-]*", value, re.ASCII):
-                raise ValueError(
-                    f"{option} of the target vespa must be a word of letters, digits, _ and -, got {value!r}"
-                )
+            check_word(self.name, option, getattr(self, option))
         count = self.rerank_count
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
             raise ValueError(f"rerank_count of the target vespa must be a whole number > 0, got {count!r}")
