@@ -19,6 +19,11 @@ PARTS = ("pipeline", "query")
 MOST_CLAUSES = 5  # of a hybrid query of OpenSearch
 LOWEST = np.float32(0.001)  # what OpenSearch makes of the lowest score of a clause, in place of 0
 SAME = np.float32(1e-6)  # Elasticsearch takes scores that differ by less for equal
+_LIMITS = {
+    "opensearch": "the lowest score of a clause becomes 0.001, not 0: documents whose scores differ by less may "
+    "change places",
+    "elasticsearch": "scores of a clause that differ by less than 0.000001 are equal to Elasticsearch: multiply them",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +109,7 @@ class HybridWeights(Target):
         return {"size": size, "retriever": {"linear": {"retrievers": retrievers, "rank_window_size": self.window}}}
 
     def _notes(self, function: RankingFunction, folded: Folded) -> list[str]:
-        notes = [
+        return [
             *function.notes(),
             *folded.left_out(),
             f"the clauses of the query are, in this order: {', '.join(term.name for term in folded.terms())}",
@@ -112,13 +117,7 @@ class HybridWeights(Target):
             "a clause must return every document that is ranked, with a score of 0 where it does not match: minimum "
             "and maximum are those of the documents that it returns",
             "scores of a clause are not negative: add a constant to one that would be, which changes nothing else",
-        ]
-        if self.server == "opensearch":
-            last = "the lowest score of a clause becomes 0.001, not 0: documents whose scores differ by less may "
-            return [*notes, last + "change places"]
-        return [
-            *notes,
-            "scores of a clause that differ by less than 0.000001 are equal to Elasticsearch: multiply them",
+            _LIMITS[self.server],
         ]
 
     def engine(self) -> str:

@@ -35,13 +35,13 @@ def changes_between(old: dict[str, float], new: dict[str, float]) -> tuple[Featu
 
     Examples
     --------
-    >>> [tuple(one) for one in changes_between({"a": 0.5, "b": 0.5}, {"a": 0.75, "c": -0.25})]
+    >>> [tuple(change) for change in changes_between({"a": 0.5, "b": 0.5}, {"a": 0.75, "c": -0.25})]
     [('b', 'disappeared', 0.5, 0.0), ('a', 'grew', 0.5, 0.75), ('c', 'appeared', 0.0, -0.25)]
     """
     names = [*new, *(name for name in old if name not in new)]
-    found = [FeatureChange(name, "", old.get(name, 0.0), new.get(name, 0.0)) for name in names]
-    found = [one._replace(kind=_kind(one.before, one.now)) for one in found if one.before != 0.0 or one.now != 0.0]
-    return tuple(sorted(found, key=lambda one: (-abs(one.difference), one.feature)))
+    pairs = [(name, old.get(name, 0.0), new.get(name, 0.0)) for name in names]
+    changes = [FeatureChange(name, _kind(before, now), before, now) for name, before, now in pairs if before or now]
+    return tuple(sorted(changes, key=lambda change: (-abs(change.difference), change.feature)))
 
 
 def _kind(before: float, now: float) -> str:
@@ -56,5 +56,5 @@ def _kind(before: float, now: float) -> str:
 
 def summary(changes: tuple[FeatureChange, ...]) -> str:
     """Count the kinds of changes, in words."""
-    counts = Counter(one.kind for one in changes)
+    counts = Counter(change.kind for change in changes)
     return ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) or "nothing"
