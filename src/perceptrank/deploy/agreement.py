@@ -83,7 +83,7 @@ def parity(
     Parameters
     ----------
     model : learner
-        One that has learned.
+        It must have learned.
     stream : QueryStream or iterable of blocks
         Queries to rank.
     target : str
@@ -91,8 +91,8 @@ def parity(
     queries : int, optional
         How many queries to rank, the first ones; by default all, or 200 if a search engine is asked over the network.
     tolerance : float, optional
-        By how much scores may differ, relative to the largest absolute score of a query, and documents be in another
-        order; by default what rounding does, and scores by what the engine is known to do otherwise, too.
+        Largest difference of scores, relative to the largest absolute score of a query, that is not reported; by
+        default that of rounding and of what the engine is known to do otherwise.
     **options
         Those of the target.
 

@@ -38,15 +38,15 @@ def targets() -> list[str]:
 
 
 def export(model: Any, target: str, **options: Any) -> Export:
-    """Export a model: return the file that another engine takes, with what must be known to use it.
+    """Export a model: return the file that another engine takes, with notes on its use.
 
-    Nothing is left out or rounded silently: what a target cannot express is an error that says why and the way out, and
-    limits that change no ranking are among the `notes`.
+    Nothing is left out or rounded silently: what a target cannot express is an error that says why and what to do, and
+    limits that change no ranking are among the notes.
 
     Parameters
     ----------
     model : learner
-        One that has learned, and ranks by one vector of weights.
+        It must have learned, and rank by one vector of weights.
     target : str
         One of `targets()`; docs/deploy.md has all of them, with what to do with the file.
     **options
@@ -55,7 +55,7 @@ def export(model: Any, target: str, **options: Any) -> Export:
     Raises
     ------
     ValueError
-        If the model cannot be expressed, with the reason and the way out; or there is no such target or option.
+        If the model cannot be expressed, or there is no such target or option.
     ImportError
         If the target needs a package that is not installed.
 

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from perceptrank.deploy.explanation.changes import summary
+from perceptrank.deploy.explanation.effects import count_changes
 from perceptrank.deploy.explanation.text import feature_columns, sentence
 from perceptrank.evaluation.cards import FALLING, OTHER, RISING, Bar, CardCell, card
 
@@ -37,7 +37,7 @@ def explanation_html(explanation: "Explanation") -> str:
     changed = [
         [change.feature, change.kind, f"{100 * change.before:+.1f} %", f"{100 * change.now:+.1f} %"] for change in moved
     ]
-    title = f"since the other model: {summary(explanation.changes)}"
+    title = f"since the other model: {count_changes(explanation.changes)}"
     return html + card(title, [], ["feature", "", "before", "now"], changed)
 
 

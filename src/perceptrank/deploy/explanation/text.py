@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perceptrank.deploy.explanation.changes import summary
 from perceptrank.deploy.explanation.contributions import Contributions, Difference
+from perceptrank.deploy.explanation.effects import count_changes
 from perceptrank.deploy.explanation.text_layout import (
     GAP,
     LONGEST_NAME,
@@ -92,7 +92,8 @@ def _feature_table(explanation: "Explanation", rows: "tuple[FeatureEffect, ...]"
 
 def _change_table(explanation: "Explanation", width: int, top: int) -> list[str]:
     moved = [change for change in explanation.changes if change.kind != "kept"]
-    head = f"Since the other model: {summary(explanation.changes)}. Shares of all that moves scores, with their signs:"
+    kinds = count_changes(explanation.changes)
+    head = f"Since the other model: {kinds}. Shares of all that moves scores, with their signs:"
     lines = wrapped([head], width)
     if moved:
         rows = [[row.feature, row.kind, _share(row.before), _share(row.now)] for row in moved[:top]]
