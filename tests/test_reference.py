@@ -3,8 +3,8 @@
 import builtins
 import collections.abc
 import concurrent.futures
-import importlib
 import dataclasses
+import importlib
 import inspect
 import os
 import pathlib
