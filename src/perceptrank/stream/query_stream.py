@@ -326,15 +326,14 @@ class QueryStream:
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
         """
-        from perceptrank.stream.frames import as_listed, feature_columns, make_frame
+        from perceptrank.stream.frames import feature_columns, make_frame
 
         sizes = np.diff(self.offsets)
         columns: dict[str, Any] = {QID: np.repeat(self.qids, sizes), RELEVANCE: self.relevance}
         names = feature_columns(self.feature_names, self.n_features)
         X = dense(self.X)
         columns |= {name: X[:, j] for j, name in enumerate(names)}
-        columns |= {name: as_listed(values) for name, values in self.per_document().items()}
-        return make_frame(columns, library)
+        return make_frame(columns | self.per_document(), library)
 
     def per_document(self) -> dict[str, Values]:
         """Return all columns but query ids and grades with one value per document, repeating those per query."""
