@@ -5,11 +5,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.folding import Folded, fold_function, refuse
+from perceptrank.deploy.folding import Folded, count_left_out, fold_function, refuse, take_columns
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.thresholds import is_rising, raw_thresholds
 from perceptrank.kernels.arrays import Floats
-from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.transforms.forms import Piecewise
 from perceptrank.transforms.transform import Transform
 
@@ -55,8 +55,7 @@ class Additive:
 
     def columns(self, X: AnyFeatures) -> Any:
         """Return the columns of these features, dense and in double precision."""
-        dense = X.toarray() if isinstance(X, SparseFeatures) else X
-        return np.asarray(dense, np.float64)[:, self.places]
+        return take_columns(X, self.places)
 
     def scores(self, X: AnyFeatures) -> Floats:
         """Return the scores of documents, in double precision."""
@@ -71,10 +70,18 @@ class Additive:
                 scores = scores + np.interp(values, curve.edges, curve.heights)
         return scores
 
+    def rows(self) -> tuple[list[tuple[Any, ...]], str, str]:
+        """Return a row for each curve, names of what stands in it after the feature's name, and what that is."""
+        if self.has_steps:
+            steps = "edges, and what it adds: up to the first, up to the second, ..., above the last"
+            return [(curve.name, curve.edges, curve.heights) for curve in self.curves], "edges, heights", steps
+        lines = "what it is scaled by, edges, and what it adds there: linear in between, constant beyond"
+        rows = [(curve.name, curve.before, curve.edges, curve.heights) for curve in self.curves]
+        return rows, "scaling, edges, heights", lines
+
     def left_out(self) -> list[str]:
-        """Say how many features change no score."""
-        n = self.n_features - len(self.curves)
-        return [f"{n} of {self.n_features} features change no score and are left out"] if n else []
+        """Return a note on how many features change no score, if there are any."""
+        return count_left_out(self.n_features, len(self.curves), "change no score")
 
 
 def as_sum(function: RankingFunction) -> Folded | Additive:

@@ -132,9 +132,8 @@ def parity(
     for block in _first(stream, chosen.sample() if queries is None else queries):
         for part in _parts(block, int(np.count_nonzero(function.weights))):
             aligned = function.aligned(part)
-            in_double = aligned.with_features(aligned.X.astype(np.float64))
-            own = model.scores(in_double)
-            scores = chosen.scores(function, exported, in_double.X, in_double.offsets)
+            own = model.scores(aligned)
+            scores = chosen.scores(function, exported, aligned.X, aligned.offsets)
             _check(scores, own, chosen)
             both = own, own + chosen.adds(function), scores + chosen.drops(function)
             found = _compared(found, part, both, differs, in_order)

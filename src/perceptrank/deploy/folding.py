@@ -15,15 +15,7 @@ from perceptrank.transforms.transform import Transform
 
 
 class Term(NamedTuple):
-    """A feature's part of the score: weight * (value - offset).
-
-    Attributes
-    ----------
-    name : str
-        Name of the feature.
-    weight, offset : float
-        As in the formula.
-    """
+    """The part of the score that a feature, of this name, adds: weight * (value - offset)."""
 
     name: str
     weight: float
@@ -38,6 +30,8 @@ class Folded:
 
     The first form loses no digits if a feature's mean is large beside its deviation, and its scores are those of
     `predict`. Without the constant, which is the same for all documents, the second ranks alike.
+
+    - `X`: raw features of documents, an array of shape (documents, features) or SparseFeatures.
 
     Attributes
     ----------
@@ -82,44 +76,35 @@ class Folded:
         return tuple(self.names[j] for j in self.places.tolist())
 
     def left_out(self) -> list[str]:
-        """Return a sentence on how many features have no weight, or none."""
-        n = len(self.names) - len(self.places)
-        return [f"{n} of {len(self.names)} features have no weight and are left out"] if n else []
+        """Return a note on how many features have no weight, if any have none."""
+        return count_left_out(len(self.names), len(self.places))
 
     def terms(self) -> Iterator[Term]:
-        """Iterate over names, weights and offsets of the features that have a weight."""
+        """Yield names, weights and offsets of the features that have a weight."""
         for j in self.places.tolist():
             yield Term(self.names[j], float(self.weights[j]), float(self.offsets[j]))
 
     def scores(self, X: AnyFeatures) -> Floats:
-        """Return the scores of documents, as `predict` does.
-
-        Parameters
-        ----------
-        X : array of shape (documents, features) or SparseFeatures
-            Raw features.
-        """
+        """Return the scores of documents, as `predict` does."""
         scores: Floats = (self.columns(X) - self.offsets[self.places]) @ self.weights[self.places] + self.bias
         return scores
 
     def columns(self, X: AnyFeatures) -> Any:
-        """Return the columns that have a weight, dense and in double precision.
+        """Return the columns that have a weight, dense and in double precision."""
+        return take_columns(X, self.places)
 
-        Parameters
-        ----------
-        X : array of shape (documents, features) or SparseFeatures
-            Raw features.
-        """
-        if not isinstance(X, SparseFeatures):
-            return np.asarray(X, np.float64)[:, self.places]
-        position = np.full(len(self.names), -1)
-        position[self.places] = np.arange(len(self.places))
-        inside = slice(X.starts[0], X.starts[-1])
-        columns = position[X.indices[inside]]
-        rows = np.repeat(np.arange(len(X)), np.diff(X.starts))
-        dense, kept = np.zeros((len(X), len(self.places))), columns >= 0
-        dense[rows[kept], columns[kept]] = X.values[inside][kept]
-        return dense
+
+def take_columns(X: AnyFeatures, places: Any) -> Any:
+    """Return some columns, dense and in double precision."""
+    if isinstance(X, SparseFeatures):
+        return X.select(places).toarray().astype(np.float64)
+    return np.asarray(X, np.float64)[:, places]
+
+
+def count_left_out(n_features: int, n_used: int, why: str = "have no weight") -> list[str]:
+    """Return a note on how many features are left out, if any are."""
+    n = n_features - n_used
+    return [f"{n} of {n_features} features {why} and are left out"] if n else []
 
 
 def fold(model: Any) -> Folded:
@@ -184,16 +169,10 @@ def fold_function(function: RankingFunction) -> Folded:
     if not weights.any():
         raise ValueError("all weights are 0, so that all documents have the same score: there is nothing to export")
     spreads = np.where(weights == 0.0, 1.0, 1.0 / np.where(slope == 0.0, 1.0, slope))
-    return Folded(
-        function.algorithm, function.names, weights, offsets, spreads, bias, function.is_sparse, _notes(function)
-    )
-
-
-def _notes(function: RankingFunction) -> tuple[str, ...]:
     notes = function.notes()
     if any(transform.learns for transform in function.transforms):
         notes.append("means and deviations are those that the model has now: export it again when it has learned on")
-    return tuple(notes)
+    return Folded(function.algorithm, function.names, weights, offsets, spreads, bias, function.is_sparse, tuple(notes))
 
 
 def refuse(transform: Transform, function: RankingFunction) -> ValueError:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perceptrank.deploy.additive import Additive, read_additive
-from perceptrank.deploy.folding import Folded, fold_function
+from perceptrank.deploy.folding import Folded, count_left_out, fold_function, take_columns
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import Export, Target
+from perceptrank.deploy.target import Export, SumTarget
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.stream.sparse import AnyFeatures
 
 
 class Input(NamedTuple):
@@ -31,6 +31,16 @@ class Filled:
     inputs: tuple[Input, ...]  # what each weight of the linear model is of
     used: tuple[str, ...]  # names of the raw features that have a weight
     places: tuple[int, ...]  # columns of these features
+    n_features: int  # number of all raw features
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on the features."""
+        return self.folded.notes
+
+    def left_out(self) -> list[str]:
+        """Return a note on how many features have no weight, if any have none."""
+        return count_left_out(self.n_features, len(self.used))
 
     @property
     def takes_missing(self) -> bool:
@@ -39,23 +49,22 @@ class Filled:
 
     def columns(self, X: AnyFeatures) -> Any:
         """Return the columns of raw features that have a weight; NaN is missing."""
-        dense = X.toarray() if isinstance(X, SparseFeatures) else X
-        return np.asarray(dense, np.float64)[:, list(self.places)]
+        return take_columns(X, list(self.places))
 
     def scores(self, X: AnyFeatures) -> Floats:
         """Return the scores of documents, in double precision."""
         columns = dict(zip(self.used, self.columns(X).T, strict=True))
         scores: Floats = np.full(len(X), self.folded.bias)
-        for one, (_, weight, offset) in zip(self.inputs, self.folded.terms(), strict=True):
-            value = columns[one.name]
+        for source, (_, weight, offset) in zip(self.inputs, self.folded.terms(), strict=True):
+            value = columns[source.name]
             is_missing = np.isnan(value)
-            filled = np.where(is_missing, np.nan if one.fill is None else one.fill, value)
-            scores = scores + weight * ((is_missing if one.is_indicator else filled) - offset)
+            filled = np.where(is_missing, np.nan if source.fill is None else source.fill, value)
+            scores = scores + weight * ((is_missing if source.is_indicator else filled) - offset)
         return scores
 
 
 @dataclass(frozen=True, kw_only=True)
-class FillingTarget(Target):
+class FillingTarget(SumTarget):
     """A target that takes weights of raw features and knows missing ones; its engine runs in a harness.
 
     Parameters
@@ -67,25 +76,8 @@ class FillingTarget(Target):
 
     harness: str | None = None
 
-    def export(self, function: RankingFunction) -> Export:
-        additive = read_additive(function)
-        if additive is not None:
-            text, notes = self.write_curves(additive)
-            return Export(self.name, text.encode(), (*additive.notes, *additive.left_out(), *notes))
-        filled = fold_filled(function)
-        text, notes = self.write(filled)
-        left_out = len(function.names) - len(filled.used)
-        if left_out:
-            notes = [f"{left_out} of {len(function.names)} features have no weight and are left out", *notes]
-        return Export(self.name, text.encode(), (*filled.folded.notes, *notes))
-
-    @abstractmethod
-    def write(self, filled: Filled) -> tuple[str, list[str]]:
-        """Return the file, and what must be known to use it; raise if the model cannot be expressed."""
-
-    @abstractmethod
-    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the file of a model of bins, and what must be known to use it; raise if it cannot be expressed."""
+    def read(self, function: RankingFunction) -> Additive | Filled:
+        return read_additive(function) or fold_filled(function)
 
     def engine(self) -> str:
         if self.harness is None:
@@ -97,16 +89,9 @@ class FillingTarget(Target):
         """Name the version of the engine that a harness runs."""
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
-        given = read_additive(function) or fold_filled(function)
-        return (
-            given.scores(X)
-            if self.harness is None
-            else self.ask(self.harness, given.used, export.text, given.columns(X))
-        )
-
-    @abstractmethod
-    def ask(self, harness: str, names: tuple[str, ...], text: str, columns: Any) -> Floats:
-        """Return the scores that the engine gives to documents, by the columns of the features in use."""
+        if self.harness is None:
+            return self.read(function).scores(X)
+        return super().scores(function, export, X, offsets)
 
 
 def fold_filled(function: RankingFunction) -> Filled:
@@ -126,4 +111,4 @@ def fold_filled(function: RankingFunction) -> Filled:
     used = folded.places.tolist()
     inputs = tuple(Input(names[j % n], float(fills[j % n]) if takes else None, j >= n) for j in used)
     places = tuple(sorted({j % n for j in used}))
-    return Filled(folded, inputs, tuple(names[j] for j in places), places)
+    return Filled(folded, inputs, tuple(names[j] for j in places), places, n)

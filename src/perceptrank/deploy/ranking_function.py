@@ -35,7 +35,9 @@ class RankingFunction:
         except AttributeError as error:  # of an ensemble
             raise ValueError(f"this {type(model).__name__} cannot be exported: {error}") from None
         transforms = [step for transform in state.all_transforms for step in transform.steps()]
-        _check_finite(weights)
+        if not np.isfinite(weights).all():
+            place = int(np.argmin(np.isfinite(weights)))
+            raise ValueError(f"weights must be finite to be exported, got {weights[place]} for feature {place}")
         if not weights.any():
             raise ValueError("all weights are 0, so that all documents have the same score: there is nothing to export")
         names = state.feature_names or tuple(f"f{place}" for place in range(1, state.n_inputs + 1))
@@ -46,20 +48,14 @@ class RankingFunction:
         return cls(name, names, state.feature_names is not None, transforms, weights, state.takes_sparse)
 
     def aligned(self, block: QueryStream) -> QueryStream:
-        """Return a block with the features of the model alone, in their order, if it has all of them by name."""
+        """Return a block in double precision, with the features of the model alone if it has all of them by name."""
         names = block.feature_names
-        if not self.is_named or names is None or names == self.names or not set(self.names) <= set(names):
-            return block
-        return block.select(self.names)
+        if self.is_named and names is not None and names != self.names and set(self.names) <= set(names):
+            block = block.select(self.names)
+        return block.with_features(block.X.astype(np.float64))
 
     def notes(self) -> list[str]:
         """Say what of the features whoever deploys the model must know."""
         if self.is_named:
             return []
         return [f"the features have no names: they are f1 to f{len(self.names)}, in the order of the columns"]
-
-
-def _check_finite(weights: Floats) -> None:
-    if not np.isfinite(weights).all():
-        place = int(np.argmin(np.isfinite(weights)))
-        raise ValueError(f"weights must be finite to be exported, got {weights[place]} for feature {place}")

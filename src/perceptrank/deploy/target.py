@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from perceptrank.deploy.additive import Additive, as_sum
-from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.arrays import Floats, Ints
@@ -53,7 +52,6 @@ class Export:
         Parameters
         ----------
         path : str or Path
-            The file; one of that name is replaced.
         """
         with replaced_file(path) as file:
             file.write(self.content)
@@ -114,22 +112,23 @@ class Target(ABC):
     @classmethod
     def options(cls) -> list[str]:
         """Return the names of the options."""
-        return [one.name for one in fields(cls)]
+        return [option.name for option in fields(cls)]
 
 
 class SumTarget(Target):
     """A target that takes a sum over raw features: of weights times features, or of functions of single features."""
 
+    def read(self, function: RankingFunction) -> Any:
+        """Return the sum that a model is."""
+        return as_sum(function)
+
     def export(self, function: RankingFunction) -> Export:
-        given = as_sum(function)
-        if isinstance(given, Additive):
-            content, notes = self.write_curves(given)
-        else:
-            content, notes = self.write(given)
-        return Export(self.name, content.encode(), (*given.notes, *given.left_out(), *notes))
+        model = self.read(function)
+        content, notes = self.write_curves(model) if isinstance(model, Additive) else self.write(model)
+        return Export(self.name, content.encode(), (*model.notes, *model.left_out(), *notes))
 
     @abstractmethod
-    def write(self, folded: Folded) -> tuple[str, list[str]]:
+    def write(self, folded: Any) -> tuple[str, list[str]]:
         """Return the file, and what must be known to use it; raise if the model cannot be expressed."""
 
     @abstractmethod
@@ -137,12 +136,17 @@ class SumTarget(Target):
         """Return the file of a model of bins, and what must be known to use it; raise if it cannot be expressed."""
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
-        given = as_sum(function)
-        return self.run(given, export.text, given.columns(X))
+        model = self.read(function)
+        return self.run(model, export.text, model.columns(X))
 
     @abstractmethod
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+    def run(self, model: Any, text: str, columns: Any) -> Floats:
         """Return the scores that the engine gives to documents, by the columns of the features in use."""
+
+
+def note_no_bias(dropped: float) -> list[str]:
+    """Return a note on a constant that is left out of every score, if there is one."""
+    return [f"there is no bias: {dropped:g} is left out of every score, which changes no order"] if dropped else []
 
 
 def choice(target: str, option: str, value: Any, choices: tuple[str, ...]) -> None:

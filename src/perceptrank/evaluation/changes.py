@@ -147,6 +147,9 @@ class ChangeDetector:
     A value takes some microseconds, and the state about 4 log2(n) times 64 numbers; `as_document` has all of it, to go
     on as if it had never stopped.
 
+    - `loss`, `losses`: numbers from 0 to 1; NaN for queries that are left out.
+    - `document`: what `as_document` returned.
+
     Parameters
     ----------
     false_alarms : float
@@ -164,7 +167,7 @@ class ChangeDetector:
     >>> import numpy as np
     >>> losses = np.random.default_rng(0).beta([2] * 1000 + [4] * 1000, 4)
     >>> detector = ChangeDetector()
-    >>> [found.alarm for loss in losses if (found := detector.add(loss))]
+    >>> [change.alarm for loss in losses if (change := detector.add(loss))]
     [1082]
     """
 
@@ -186,51 +189,26 @@ class ChangeDetector:
         return f"ChangeDetector({self.false_alarms}, tolerance={self.tolerance})"
 
     def add(self, loss: float) -> Change | None:
-        """Take one loss.
-
-        Parameters
-        ----------
-        loss : float
-            From 0 to 1; NaN for a query that is left out.
-
-        Returns
-        -------
-        Change or None
-            The alarm that it raises, if it does.
-        """
-        found = self.add_all([loss])
-        return found[0] if found else None
+        """Take one loss; return the alarm that it raises, if it does."""
+        return next(iter(self.add_all([loss])), None)
 
     def add_all(self, losses: npt.ArrayLike) -> list[Change]:
-        """Take losses one after the other.
+        """Take losses one after the other; return the alarms that they raise.
 
-        Parameters
-        ----------
-        losses : array of float
-            From 0 to 1; NaN for queries that are left out.
-
-        Returns
-        -------
-        list of Change
-            The alarms that they raise.
-
-        Raises
-        ------
-        ValueError
-            If one is not from 0 to 1; then none is taken.
+        If one is not from 0 to 1, ValueError is raised and none is taken.
         """
         values = np.ascontiguousarray(losses, dtype=np.float64)
         wrong = (values < 0) | (values > 1)
         if values.ndim != 1 or wrong.any():
             got = f"shape {values.shape}" if values.ndim != 1 else values[wrong][0]
             raise ValueError(f"losses must be a list of numbers from 0 to 1 (or NaN), got {got}")
-        found, first = [], 0
+        alarms, first = [], 0
         while first < len(values):
             at = watch(1.0 / self.false_alarms, self.tolerance, values, first, self._state)
             if at < len(values):
-                found.append(self._alarm())
+                alarms.append(self._alarm())
             first = at + 1
-        return found
+        return alarms
 
     def _alarm(self) -> Change:
         """Describe the alarm that the last value raised, and begin anew."""
@@ -261,13 +239,7 @@ class ChangeDetector:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> ChangeDetector:
-        """Restore a detector, to go on as if it had never stopped.
-
-        Parameters
-        ----------
-        document : dict
-            As `as_document` returned it.
-        """
+        """Restore a detector, to go on as if it had never stopped."""
         detector = cls(document["false_alarms"], tolerance=document["tolerance"])
         detector._origin = whole_number("origin", document["origin"])
         counts, down, candidates, wealth = detector._state

@@ -132,8 +132,10 @@ def compare(
         raise ValueError(f"all learners failed; {name}: {reason}")
     held_out = None
     if test is not None:
+        from perceptrank.evaluation.holdout import trace_rankings
+
         rankers = [{name: order[name] for name in names} for order in trained]
-        held_out = _rank_held_out(rankers, test, recorded, n_threads)
+        held_out = trace_rankings(rankers, split_blocks(test), recorded, n_threads)
     return Comparison([{name: order[name] for name in names} for order in traces], dropped, seeds=seeds, test=held_out)
 
 
@@ -177,16 +179,21 @@ def _learn_together(
             on_block(done)
 
     with ThreadPoolExecutor(n_threads) as pool:
-        for whole in as_blocks(stream, required=True):
-            for block in whole.blocks(BLOCK_BYTES):
-                active = [name for name in named if name not in dropped]
-                before = {name: pool.submit(learn, name, block, before.get(name)) for name in active}
-                pending.append(before)
-                if len(pending) > 1:  # learners that finish a block early need not wait for the others
-                    finish_oldest()
+        for block in split_blocks(stream):
+            active = [name for name in named if name not in dropped]
+            before = {name: pool.submit(learn, name, block, before.get(name)) for name in active}
+            pending.append(before)
+            if len(pending) > 1:  # learners that finish a block early need not wait for the others
+                finish_oldest()
         while pending:
             finish_oldest()
     return {name: Trace.concatenate(traces) for name, traces in parts.items()}
+
+
+def split_blocks(stream: Blocks) -> Iterator[QueryStream]:
+    """Yield the queries of a stream in blocks that stay in the cache; raise if there are none."""
+    for block in as_blocks(stream, required=True):
+        yield from block.blocks(BLOCK_BYTES)
 
 
 def _seeds(orders: int | Sequence[int], seed: int) -> list[int]:
@@ -209,30 +216,6 @@ def _shuffled_blocks(stream: QueryStream, seed: int) -> Iterator[QueryStream]:
     size = max(1, int(BLOCK_BYTES * len(stream) / max(1, stream.X.nbytes)))
     for start in range(0, len(order), size):
         yield stream[order[start : start + size]]
-
-
-def _rank_held_out(
-    rankers: Sequence[Mapping[str, Any]], stream: Blocks, measures: list[Measure], n_threads: int
-) -> list[dict[str, Trace]]:
-    """Rank held-out queries with the learners of all orders in one pass."""
-    from perceptrank.evaluation.holdout import NamedRanker, measured
-
-    named = [
-        (number, name, NamedRanker(name, one)) for number, order in enumerate(rankers) for name, one in order.items()
-    ]
-    parts: list[dict[str, list[Trace]]] = [{name: [] for name in order} for order in rankers]
-    first = 0
-    with ThreadPoolExecutor(n_threads) as pool:
-        for block in (block for whole in as_blocks(stream, required=True) for block in whole.blocks(BLOCK_BYTES)):
-
-            def rank(ranker: NamedRanker, block: QueryStream = block, first: int = first) -> Trace:
-                values = measured(ranker.scores(block), block, measures, first)
-                return Trace(values, np.zeros(len(block)), block.weights)
-
-            for (number, name, _), trace in zip(named, pool.map(rank, [one[2] for one in named]), strict=True):
-                parts[number][name].append(trace)
-            first += len(block)
-    return [{name: Trace.concatenate(traces) for name, traces in order.items()} for order in parts]
 
 
 def named_learners(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dict[str, OnlineRanker]:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perceptrank.evaluation.bootstrap import PairedIntervals, paired_intervals
-from perceptrank.evaluation.plots import draw_running_means
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.atomic import write_atomically
 from perceptrank.kernels.arrays import Bools, Floats, Ints
@@ -83,6 +82,14 @@ class PairDifference(NamedTuple):
 class Comparison:
     """Results of several learners on the same queries: `compare` returns it.
 
+    Parameters that several methods take:
+
+    - `measure`: a recorded Measure or its name; by default the first that was recorded.
+    - `on`: which queries, "test" or "progressive"; by default the held-out ones if there are any.
+    - `confidence`, `n_resamples`, `seed`: confidence level of the intervals, between 0 and 1, number of bootstrap
+      resamples, and their seed.
+    - `path`: a file, which is written atomically; for plots, the suffix selects the format.
+
     Parameters
     ----------
     traces : mapping of str to Trace, or sequence of such mappings
@@ -93,15 +100,6 @@ class Comparison:
         Seeds of the orders, if queries were shuffled: order k is that of ``stream.shuffled(seeds[k])``.
     test : sequence of mappings of str to Trace, optional
         Traces of held-out queries, after each order.
-
-    Attributes
-    ----------
-    traces : dict of str to Trace
-        Trace of each learner, by name; of several orders, those of the first.
-    dropped : dict of str to str
-        Error message of each learner that failed, by name.
-    seeds : list of int
-        Seed of each order; empty if the queries were not shuffled.
 
     Examples
     --------
@@ -165,15 +163,7 @@ class Comparison:
         return {self.names[i]: _letter(place) for place, i in enumerate(_best_first(means))}
 
     def n_counted(self, measure: MeasureLike, on: str) -> int:
-        """Return how many queries of a set a measure counts: most leave out those without relevant documents.
-
-        Parameters
-        ----------
-        measure : str or Measure
-            One of those that were recorded.
-        on : str
-            One of `sets`.
-        """
+        """Return how many queries of a set a measure counts: most leave out those without relevant documents."""
         return int(self._counted(parse(measure), on)[0].shape[1])
 
     def standings(
@@ -199,28 +189,11 @@ class Comparison:
         differ (Student's t, with Bonferroni's correction for the pairs): take ten orders or more. Progressive values of
         a query are those before it was learned from, wherever it came in an order.
 
-        Parameters
-        ----------
-        measure : str or Measure, optional
-            Default the first recorded measure. Queries that it leaves out for any learner are ignored.
-        on : either "test" or "progressive", optional
-            Which queries; default held-out queries if there are any.
-        confidence : float
-            Confidence level of the intervals, between 0 and 1.
-        n_resamples : int
-            Number of bootstrap resamples.
-        seed : int
-            Seed of the bootstrap.
-
-        Returns
-        -------
-        list of Standing
-            With fewer than 30 queries the intervals are NaN and no difference is significant.
+        Queries that the measure leaves out for any learner are ignored. With fewer than 30 queries the intervals are
+        NaN and no difference is significant.
         """
-        on = self._chosen_set(on)
         intervals = self._intervals(measure, on, confidence, n_resamples, seed)
         means, letters = intervals.per_order.mean(axis=1), self.letters
-        several = intervals.per_order.shape[1] > 1
         beats = _beats(intervals)
         best = int(np.argmax(means))
         behind, half_widths = means[best] - means, intervals.half_widths[best]
@@ -237,7 +210,7 @@ class Comparison:
                 bool(behind[i] > half_widths[i]),
                 sum(order[self.names[i]].n_updates for order in self._sets["progressive"]),
                 letters[self.names[i]],
-                float(intervals.per_order[i].std(ddof=1)) if several else None,
+                float(intervals.per_order[i].std(ddof=1)) if intervals.per_order.shape[1] > 1 else None,
                 tuple(intervals.per_order[i].tolist()),
                 tuple(self.names[j] for j in by_letter if beats[i, j]),
             )
@@ -253,11 +226,8 @@ class Comparison:
         n_resamples: int = 2000,
         seed: int = 0,
     ) -> list[PairDifference]:
-        """Return the differences of all pairs of learners, with their intervals.
-
-        Other parameters are those of `standings`.
-        """
-        intervals = self._intervals(measure, self._chosen_set(on), confidence, n_resamples, seed)
+        """Return the differences of all pairs of learners, with their intervals."""
+        intervals = self._intervals(measure, on, confidence, n_resamples, seed)
         means, beats = intervals.per_order.mean(axis=1), _beats(intervals)
         order = _best_first(means)
         return [
@@ -273,11 +243,6 @@ class Comparison:
             for j in order[place + 1 :]
         ]
 
-    def _chosen_set(self, on: str | None) -> str:
-        if on is not None and on not in self._sets:
-            raise ParameterError("on", f"must be one of {', '.join(map(repr, self._sets))}", on)
-        return self.sets[0] if on is None else on
-
     def _chosen_measure(self, measure: MeasureLike | None) -> Measure:
         chosen = self.measures[0] if measure is None else parse(measure)
         if chosen not in self.measures:
@@ -285,8 +250,11 @@ class Comparison:
         return chosen
 
     def _intervals(
-        self, measure: MeasureLike | None, on: str, confidence: float, n_resamples: int, seed: int
+        self, measure: MeasureLike | None, on: str | None, confidence: float, n_resamples: int, seed: int
     ) -> PairedIntervals:
+        on = self.sets[0] if on is None else on
+        if on not in self._sets:
+            raise ParameterError("on", f"must be one of {', '.join(map(repr, self._sets))}", on)
         if not 0 < as_number(confidence) < 1:
             raise ParameterError("confidence", "must be between 0 and 1", confidence)
         check_positive_whole("n_resamples", n_resamples)
@@ -309,7 +277,9 @@ class Comparison:
     def _counted(self, measure: Measure, on: str) -> tuple[Floats, Floats | None]:
         """Return the values of queries that count for all learners, a row per learner and order, and their weights."""
         orders = self._sets[on]
-        places = self._places() if on == "progressive" and self.seeds else [None] * len(orders)
+        places: list[Ints | None] = [None] * len(orders)
+        if on == "progressive" and self.seeds:
+            places = [np.random.default_rng(seed).permutation(self.n_queries) for seed in self.seeds]
         values = np.array(
             [
                 _put_back(order[name].values(measure), place)
@@ -326,31 +296,19 @@ class Comparison:
             raise ValueError(f"no query counts for {measure}: it leaves out all of them")
         return values[:, counted], weights
 
-    def _places(self) -> list[Ints]:
-        return [np.random.default_rng(seed).permutation(self.n_queries) for seed in self.seeds]
-
     @property
     def points(self) -> Ints:
         """Numbers of queries that `curves` have a value for."""
         return np.unique(np.geomspace(1, self.n_queries, _POINTS).astype(np.int64))
 
     def curves(self, measure: MeasureLike | None = None) -> dict[str, Floats]:
-        """Return the running means of each learner at `points`, in every order: orders x points.
-
-        Parameters
-        ----------
-        measure : str or Measure, optional
-            Default the first recorded measure.
-        """
+        """Return the running means of each learner at `points`, in every order: orders x points."""
         chosen, last = self._chosen_measure(measure), self.points - 1
         orders = self._sets["progressive"]
         return {name: np.stack([order[name].running_mean(chosen)[last] for order in orders]) for name in self.names}
 
     def as_plain(self, *, confidence: float = 0.95, seed: int = 0) -> dict[str, Any]:
-        """Return everything but the values of single queries as dicts, lists, text and numbers.
-
-        Other parameters are those of `standings`.
-        """
+        """Return everything but the values of single queries as dicts, lists, text and numbers."""
         settings: Any = {"confidence": confidence, "seed": seed}
         sets = {
             on: {
@@ -380,29 +338,15 @@ class Comparison:
         }
 
     def save_csv(self, path: str | os.PathLike[str], *, confidence: float = 0.95, seed: int = 0) -> None:
-        """Write one row per learner, set and measure, with the mean of every order, atomically.
-
-        Other parameters are those of `standings`.
-
-        Parameters
-        ----------
-        path : path
-            The file; one of that name is replaced.
-        """
+        """Write one row per learner, set and measure, with the mean of every order."""
         from perceptrank.evaluation.comparison_tables import csv_table
 
         write_atomically(os.fspath(path), csv_table(self, confidence, seed))
 
     def save_latex(self, path: str | os.PathLike[str], *, confidence: float = 0.95, seed: int = 0) -> None:
-        """Write a table for LaTeX's package booktabs, atomically.
+        """Write a table for LaTeX's package booktabs.
 
         The best mean of each column is bold; the letters at a mean are those of the learners that it beats.
-        Other parameters are those of `standings`.
-
-        Parameters
-        ----------
-        path : path
-            The file; one of that name is replaced.
         """
         from perceptrank.evaluation.comparison_tables import latex_table
 
@@ -415,21 +359,15 @@ class Comparison:
         standard deviation over the orders wide on each side. Of 100 queries or more, the first nine are left out, and
         bands that are far wider at first than later leave the axes. The nine best learners have colours and names,
         others are grey.
-
-        Parameters
-        ----------
-        path : path
-            Image file; the suffix selects the format.
-        measure : str or Measure, optional
-            Default the first recorded measure.
         """
+        from perceptrank.evaluation.plots import draw_for_print, draw_means
+
         chosen = self._chosen_measure(measure)
         if not self.seeds:
             curves = {name: trace.running_mean(chosen) for name, trace in self.traces.items()}
-            draw_running_means(path, curves, f"running mean of {chosen}, before learning from each query")
+            draw_means(path, curves, f"running mean of {chosen}, before learning from each query")
             return
         from perceptrank.evaluation.comparison_tables import capitals
-        from perceptrank.evaluation.print_plot import draw_for_print
 
         by_name = self.curves(chosen)
         curves = {name: by_name[name] for name in self.letters}

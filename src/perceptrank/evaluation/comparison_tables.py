@@ -17,7 +17,7 @@ _SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    **{one: f"\\{one}" for one in "&%$#_{}"},
+    **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
 
@@ -27,27 +27,25 @@ def csv_table(result: "Comparison", confidence: float, seed: int) -> str:
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(
         ["letter", "name", "set", "measure", "mean", "spread", "low", "high", "beats"]
-        + [f"seed {one}" for one in result.seeds]
+        + [f"seed {seed}" for seed in result.seeds]
     )
     for on in result.sets:
         for measure in result.measures:
-            for one in result.standings(measure, on, confidence=confidence, seed=seed):
-                numbers = [one.mean, one.spread, one.low, one.high]
-                rows.writerow(
-                    [one.letter, one.name, on, measure, *map(_number, numbers), " ".join(marks(result, one))]
-                    + [_number(value) for value in one.per_order]
-                )
+            for own in result.standings(measure, on, confidence=confidence, seed=seed):
+                numbers = map(_number, [own.mean, own.spread, own.low, own.high])
+                beaten, per_order = " ".join(marks(result, own)), map(_number, own.per_order)
+                rows.writerow([own.letter, own.name, on, measure, *numbers, beaten, *per_order])
     return text.getvalue()
 
 
 def latex_table(result: "Comparison", confidence: float, seed: int) -> str:
     """Return a table environment, with a caption that says what is in it."""
     columns = [(on, measure) for on in result.sets for measure in result.measures]
-    found = {
-        (on, measure): {one.name: one for one in result.standings(measure, on, confidence=confidence, seed=seed)}
+    standings = {
+        (on, measure): {own.name: own for own in result.standings(measure, on, confidence=confidence, seed=seed)}
         for on, measure in columns
     }
-    best = {key: f"{max(one.mean for one in rows.values()):.4f}" for key, rows in found.items()}
+    best = {key: f"{max(own.mean for own in rows.values()):.4f}" for key, rows in standings.items()}
     # More columns than two do not fit into a column of text.
     table = "table" if len(columns) <= _MOST_IN_A_COLUMN else "table*"
     n_measures = len(result.measures)
@@ -70,7 +68,7 @@ def latex_table(result: "Comparison", confidence: float, seed: int) -> str:
         r"\midrule",
     ]
     for name, letter in result.letters.items():
-        cells = [_cell(result, found[key][name], best=best[key]) for key in columns]
+        cells = [_cell(result, standings[key][name], best=best[key]) for key in columns]
         lines.append(" & ".join([letter, escaped(name), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\end{{{table}}}", ""])
 
@@ -88,8 +86,9 @@ def capitals(measure: "Measure") -> str:
 
 def heads_of(result: "Comparison") -> dict["Measure", str]:
     """Return the heads of columns: the names of measures, with what they leave open if it differs."""
-    names = {one: capitals(one).partition(":")[0] for one in result.measures}
-    return names if len(set(names.values())) == len(names) else {one: capitals(one) for one in result.measures}
+    full = {measure: capitals(measure) for measure in result.measures}
+    names = {measure: name.partition(":")[0] for measure, name in full.items()}
+    return names if len(set(names.values())) == len(names) else full
 
 
 def _caption(result: "Comparison", confidence: float) -> str:
@@ -112,31 +111,30 @@ def _conventions(result: "Comparison") -> list[str]:
     sizes = ({"held-out queries": ("test", result.n_test)} if result.n_test else {}) | {
         "queries of the orders": ("progressive", result.n_queries)
     }
-    said = {}
+    partial = {}
     for measure, head in heads_of(result).items():
         counts = {what: result.n_counted(measure, on) for what, (on, _) in sizes.items()}
         if any(counts[what] < n for what, (_, n) in sizes.items()):
-            said[head] = " and ".join(f"{n} {what}" for what, n in counts.items())
-    if len(said) == len(result.measures) and len(set(said.values())) == 1:
-        sentences = [f"{next(iter(said.values()))} count, the others having nothing to rank."]
-    else:
-        sentences = [f"{head}: {counts} count, the others having nothing to rank." for head, counts in said.items()]
-    options = {head: str(one).partition(":")[2].replace(",", ", ") for one, head in heads_of(result).items()}
+            partial[f"{head}: "] = " and ".join(f"{n} {what}" for what, n in counts.items())
+    if len(partial) == len(result.measures) and len(set(partial.values())) == 1:
+        partial = {"": next(iter(partial.values()))}
+    sentences = [f"{head}{counts} count, the others having nothing to rank." for head, counts in partial.items()]
+    options = {head: str(measure).partition(":")[2].replace(",", ", ") for measure, head in heads_of(result).items()}
     return sentences + [f"{head}: {text}." for head, text in options.items() if text and ":" not in head]
 
 
-def _cell(result: "Comparison", one: "Standing", best: str) -> str:
-    mean = f"{one.mean:.4f}"
+def _cell(result: "Comparison", standing: "Standing", best: str) -> str:
+    mean = f"{standing.mean:.4f}"
     mean = rf"\textbf{{{mean}}}" if mean == best else mean
-    beaten = marks(result, one)
+    beaten = marks(result, standing)
     raised = rf"$^{{\mathrm{{{joined(beaten)}}}}}$" if beaten else ""
-    return mean + raised + (rf" {{\scriptsize$\pm$ {one.spread:.4f}}}" if one.spread is not None else "")
+    return mean + raised + (rf" {{\scriptsize$\pm$ {standing.spread:.4f}}}" if standing.spread is not None else "")
 
 
-def marks(result: "Comparison", one: "Standing") -> list[str]:
-    """Return the letters of the learners that one beats."""
+def marks(result: "Comparison", standing: "Standing") -> list[str]:
+    """Return the letters of the learners that a learner beats."""
     letters = result.letters
-    return [letters[name] for name in one.beats]
+    return [letters[name] for name in standing.beats]
 
 
 def joined(letters: list[str]) -> str:
@@ -147,7 +145,7 @@ def joined(letters: list[str]) -> str:
     >>> joined(["a", "b"]), joined(["b", "aa"])
     ('ab', 'b,aa')
     """
-    return ("," if any(len(one) > 1 for one in letters) else "").join(letters)
+    return ("," if any(len(letter) > 1 for letter in letters) else "").join(letters)
 
 
 def escaped(text: str) -> str:
@@ -158,7 +156,7 @@ def escaped(text: str) -> str:
     >>> escaped("a_b 50% {c}"), escaped("<")
     ('a\\_b 50\\% \\{c\\}', '\\textless{}')
     """
-    return "".join(_SPECIAL.get(one, one) for one in " ".join(text.split()))
+    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
 
 
 def _number(value: float | None) -> str:

@@ -8,8 +8,7 @@ from perceptrank.evaluation.bootstrap import FEWEST_QUERIES
 from perceptrank.evaluation.differences import Difference
 
 Answer = Literal["yes", "no", "undecided"]
-_POWER = 0.8
-_QUANTILE_OF_POWER = 0.8416212335729143  # of the normal distribution
+_QUANTILE_OF_POWER = 0.8416212335729143  # 0.8 of the normal distribution
 _MOST = 10**9
 
 
@@ -21,7 +20,6 @@ class Decision(NamedTuple):
     model : str
         Name of the challenger.
     answer : "yes", "no", or "undecided"
-        The answer.
     sentence : str
         The answer in words, with the numbers it is about.
     needed : int or None
@@ -51,7 +49,7 @@ def decide(incumbent: str, found: Sequence[Difference], margin: float, confidenc
     """Apply the rule to the differences of one challenger, of which the first is that of the measure that decides."""
     first = found[0]
     name = first.model
-    losses = [one for one in found if one.high < -margin]
+    losses = [row for row in found if row.high < -margin]
     if losses:
         lost = f"{losses[0].measure} falls by {-losses[0].difference:.4f}"
         beyond = "" if margin == 0 else f", by more than {margin:g}"
@@ -115,10 +113,10 @@ def summary(decisions: Sequence[Decision], means: Sequence[float]) -> tuple[Answ
     """Return the answer over all challengers, whose means of the first measure are given, and a sentence on each."""
     if len(decisions) == 1:
         return decisions[0].answer, decisions[0].sentence
-    allowed = [(mean, one.model) for mean, one in zip(means, decisions, strict=True) if one.answer == "yes"]
-    sentences = " ".join(one.sentence for one in decisions)
+    allowed = [(mean, own.model) for mean, own in zip(means, decisions, strict=True) if own.answer == "yes"]
+    sentences = " ".join(decision.sentence for decision in decisions)
     if allowed:
-        best = max(allowed, key=lambda one: one[0])[1]
+        best = max(allowed, key=lambda pair: pair[0])[1]
         return "yes", f"{len(allowed)} of {len(decisions)} may go live; the best of these is {best}. {sentences}"
-    answer: Answer = "undecided" if any(one.answer == "undecided" for one in decisions) else "no"
+    answer: Answer = "undecided" if any(own.answer == "undecided" for own in decisions) else "no"
     return answer, f"None of {len(decisions)} may go live{' yet' if answer == 'undecided' else ''}. {sentences}"

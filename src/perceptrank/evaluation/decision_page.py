@@ -48,19 +48,19 @@ def _text(value: Any) -> str:
 
 
 def _verdicts(decisions: Iterable[Decision]) -> str:
-    found = []
-    for one in decisions:
-        word, _, rest = printable(one.sentence).partition(": ")
-        found.append(f'<p class="verdict {one.answer}"><b>{escape(word)}:</b> {escape(rest)}</p>')
-    return "".join(found)
+    paragraphs = []
+    for decision in decisions:
+        word, _, rest = printable(decision.sentence).partition(": ")
+        paragraphs.append(f'<p class="verdict {decision.answer}"><b>{escape(word)}:</b> {escape(rest)}</p>')
+    return "".join(paragraphs)
 
 
 def _means(result: "Evaluation") -> str:
     rows: list[list[str | Cell]] = [
-        [printable(name), *(number(f"{result.mean(name, one):.4f}") for one in result.measures)]
+        [printable(name), *(number(f"{result.mean(name, measure):.4f}") for measure in result.measures)]
         for name in result.traces
     ]
-    headings: list[str | Cell] = ["model", *(Cell(str(one), True) for one in result.measures)]
+    headings: list[str | Cell] = ["model", *(Cell(str(measure), True) for measure in result.measures)]
     caption = f"Means over {len(result):,} held-out queries; the first model is the one that is live."
     return table(headings, rows, caption)
 
@@ -73,69 +73,52 @@ def _differences(result: "Evaluation") -> str:
     return before + _difference_table(result.differences, result.margin)
 
 
-def _difference_table(found: list[Difference], margin: float | None) -> str:
+def _difference_table(rows: list[Difference], margin: float | None) -> str:
     """Format differences; drawn if a margin is given."""
-    headings: list[str | Cell] = [
-        "model",
-        "measure",
-        Cell("difference", True),
-        "interval",
-        *([] if margin is None else [""]),
-        *(Cell(one, True) for one in ("old", "new", "queries", "better", "worse")),
-    ]
-    scale = _scale(found)
-    rows: list[list[str | Cell]] = [
+    headings: list[str | Cell] = ["model", "measure", *_headings(drawn=margin is not None)]
+    headings += [Cell(name, True) for name in ("queries", "better", "worse")]
+    scale = _scale(rows)
+    cells: list[list[str | Cell]] = [
         [
-            printable(one.model),
-            one.measure,
-            number(signed(one.difference), is_best=one.low > 0 or one.high < 0),
-            interval_text(one),
-            *([] if margin is None else [Cell("", html=drawn_interval(one, scale, margin))]),
-            number(f"{one.old:.4f}"),
-            number(f"{one.new:.4f}"),
-            number(f"{one.n_queries:,}"),
-            number(f"{one.n_better:,}"),
-            number(f"{one.n_worse:,}"),
+            printable(row.model),
+            row.measure,
+            *_difference_cells(row, scale, margin),
+            *(number(f"{n:,}") for n in (row.n_queries, row.n_better, row.n_worse)),
         ]
-        for one in found
+        for row in rows
     ]
-    return table(headings, rows)
+    return table(headings, cells)
+
+
+def _headings(*, drawn: bool) -> list[str | Cell]:
+    return [Cell("difference", True), "interval", *([""] if drawn else []), Cell("old", True), Cell("new", True)]
+
+
+def _difference_cells(row: Difference, scale: float, margin: float | None) -> list[str | Cell]:
+    is_certain = row.low > 0 or row.high < 0
+    cells: list[str | Cell] = [number(signed(row.difference), is_best=is_certain), interval_text(row)]
+    if margin is not None:
+        cells.append(Cell("", html=drawn_interval(row, scale, margin)))
+    return [*cells, number(f"{row.old:.4f}"), number(f"{row.new:.4f}")]
 
 
 def _slices(result: "Evaluation") -> str:
     shown = result.slices[:_MOST_SLICES]
-    found = [each for one in shown for each in one.differences]
-    scale = _scale(found)
+    scale = _scale(row for part in shown for row in part.differences)
     several = len(result.challengers) > 1
     rows: list[list[str | Cell]] = [
         [
-            printable(one.label),
-            *([printable(each.model)] if several else []),
-            number(f"{one.n_queries:,}"),
-            number(signed(each.difference), is_best=each.low > 0 or each.high < 0),
-            interval_text(each),
-            Cell("", html=drawn_interval(each, scale, result.margin)),
-            number(f"{each.old:.4f}"),
-            number(f"{each.new:.4f}"),
+            printable(part.label),
+            *([printable(row.model)] if several else []),
+            number(f"{part.n_queries:,}"),
+            *_difference_cells(row, scale, result.margin),
         ]
-        for one in shown
-        for each in one.differences
+        for part in shown
+        for row in part.differences
     ]
-    headings: list[str | Cell] = [
-        "slice",
-        *(["model"] if several else []),
-        Cell("queries", True),
-        Cell("difference", True),
-        "interval",
-        "",
-        Cell("old", True),
-        Cell("new", True),
-    ]
-    left = (
-        f" {len(result.slices) - _MOST_SLICES:,} smaller slices are not shown."
-        if len(shown) < len(result.slices)
-        else ""
-    )
+    headings = ["slice", *(["model"] if several else []), Cell("queries", True), *_headings(drawn=True)]
+    n_left = len(result.slices) - len(shown)
+    left = f" {n_left:,} smaller slices are not shown." if n_left else ""
     return (
         f"<p>Differences in {escape(str(result.measures[0]))}. The intervals of all slices "
         "hold at once, so they are wider than one alone would be; a slice with fewer than 30 queries has none."
@@ -150,24 +133,22 @@ def _worst(result: "Evaluation") -> str:
         changes = result._worst[name, result.measures[0]].changes
         if len(result.challengers) > 1:
             parts.append(f"<h3>{_text(name)}</h3>")
-        parts += [_query(one, measure, is_open=k == 0) for k, one in enumerate(changes)]
+        parts += [_query(change, measure, is_open=k == 0) for k, change in enumerate(changes)]
     return "<p>Documents among the first places by either model, in the order of the incumbent.</p>" + "".join(parts)
 
 
 def _query(change: QueryChange, measure: str, *, is_open: bool) -> str:
     rows: list[list[str | Cell]] = [
         [
-            printable(document_name(one.docid, one.row)),
-            number(f"{one.grade:g}"),
-            number(str(one.old_place)),
-            number(str(one.new_place)),
-            Cell("", html=_move(one.old_place - one.new_place, one.grade)),
+            printable(document_name(moved.docid, moved.row)),
+            *(number(text) for text in (f"{moved.grade:g}", str(moved.old_place), str(moved.new_place))),
+            Cell("", html=_move(moved.old_place - moved.new_place, moved.grade)),
         ]
-        for one in change.documents
+        for moved in change.documents
     ]
     headings: list[str | Cell] = [
         "document",
-        *(Cell(one, True) for one in ("grade", "old place", "new place")),
+        *(Cell(name, True) for name in ("grade", "old place", "new place")),
         "moved",
     ]
     values = f"{escape(measure)} {change.old:.4f} → {change.new:.4f} ({signed(change.difference)})"
@@ -202,18 +183,18 @@ def signed(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:+.4f}".replace("-", "−")
 
 
-def interval_text(one: Difference) -> str:
+def interval_text(row: Difference) -> str:
     """Write an interval, or why there is none."""
-    return "few queries" if np.isnan(one.low) else f"{signed(one.low)} to {signed(one.high)}"
+    return "few queries" if np.isnan(row.low) else f"{signed(row.low)} to {signed(row.high)}"
 
 
-def _scale(found: Iterable[Difference]) -> float:
+def _scale(rows: Iterable[Difference]) -> float:
     """Return the largest end of an interval, which all are drawn on the scale of."""
-    ends = [abs(end) for one in found for end in (one.low, one.high) if np.isfinite(end)]
+    ends = [abs(end) for row in rows for end in (row.low, row.high) if np.isfinite(end)]
     return max(ends, default=0.0) or 1.0
 
 
-def drawn_interval(one: Difference, scale: float, margin: float) -> str:
+def drawn_interval(row: Difference, scale: float, margin: float) -> str:
     """Draw an interval as a line with its middle, and where 0 and the bar are."""
 
     def x(value: float) -> str:
@@ -224,13 +205,12 @@ def drawn_interval(one: Difference, scale: float, margin: float) -> str:
     if 0 < margin <= scale:
         parts.append(f'<line class="bar" x1="{x(-margin)}" x2="{x(-margin)}" y1="0" y2="{_HEIGHT}"/>')
     kind = ""
-    if np.isfinite(one.low):
-        kind = " up" if one.low > 0 else " down" if one.high < 0 else ""
-        parts.append(f'<line class="span" x1="{x(one.low)}" x2="{x(one.high)}" y1="{middle}" y2="{middle}"/>')
-    if np.isfinite(one.difference) and abs(one.difference) <= scale:
-        parts.append(f'<circle class="mean" cx="{x(one.difference)}" cy="{middle}" r="4"/>')
-    about = escape(interval_text(one))
+    if np.isfinite(row.low):
+        kind = " up" if row.low > 0 else " down" if row.high < 0 else ""
+        parts.append(f'<line class="span" x1="{x(row.low)}" x2="{x(row.high)}" y1="{middle}" y2="{middle}"/>')
+    if np.isfinite(row.difference) and abs(row.difference) <= scale:
+        parts.append(f'<circle class="mean" cx="{x(row.difference)}" cy="{middle}" r="4"/>')
     return (
         f'<svg class="interval{kind}" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{about}">{"".join(parts)}</svg>'
+        f'aria-label="{escape(interval_text(row))}">{"".join(parts)}</svg>'
     )

@@ -73,7 +73,7 @@ class Slice(NamedTuple):
     @property
     def is_small(self) -> bool:
         """True if it has too few queries for intervals."""
-        return any(one.is_small for one in self.differences)
+        return any(row.is_small for row in self.differences)
 
 
 def differences(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,24 @@ from perceptrank.evaluation.differences import Difference, Slice, differences, w
 from perceptrank.evaluation.slices import By, LabelCollector, grouped
 from perceptrank.evaluation.trace import Trace
 from perceptrank.evaluation.worst import QueryChange, WorstQueries
-from perceptrank.kernels.arrays import Floats
+from perceptrank.io.atomic import write_atomically
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.measures import Measure, MeasureLike, parse
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.validation import ParameterError, check_positive_whole
 
 
+@dataclass(eq=False, repr=False)
 class Evaluation:
     """Rankers on the same held-out queries: `evaluate` makes it of several.
 
     The first ranker is the incumbent, which is live now; the others are challengers. The first measure decides, others
     can only forbid.
+
+    Parameters that several methods take:
+
+    - `measure`: a recorded Measure or its name; by default the first.
+    - `model`: name of a ranker.
 
     Parameters
     ----------
@@ -38,37 +46,22 @@ class Evaluation:
         Number of documents of each query.
     weights : array of float or None
         Weights of the queries in all means, if the stream has them.
-    worst : mapping from challengers and measures to WorstQueries
-        Queries that lost most.
-    labels : array or None
-        Slice of each query, if there are slices.
-    n_worst : int
-        Number of queries that were kept in `worst`.
     margin : float
         Largest loss in a measure's mean that a challenger may have.
     confidence : float
         Confidence level of the intervals.
-    seed : int
-        Seed of the resampling.
     """
 
-    def __init__(
-        self,
-        traces: Mapping[str, Trace],
-        qids: npt.NDArray[Any],
-        sizes: npt.NDArray[np.int64],
-        weights: Floats | None,
-        worst: Mapping[tuple[str, Measure], WorstQueries],
-        labels: npt.NDArray[Any] | None,
-        *,
-        n_worst: int,
-        margin: float,
-        confidence: float,
-        seed: int,
-    ) -> None:
-        self.traces, self.qids, self.sizes, self.weights = dict(traces), qids, sizes, weights
-        self.margin, self.confidence = margin, confidence
-        self._worst, self._labels, self._n_worst, self._seed = dict(worst), labels, n_worst, seed
+    traces: dict[str, Trace]
+    qids: Any
+    sizes: Ints
+    weights: Floats | None
+    margin: float
+    confidence: float
+    _worst: dict[tuple[str, Measure], WorstQueries]  # by challenger
+    _labels: Any  # slice of each query, or None
+    _n_worst: int  # how many queries were kept
+    _seed: int
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -95,15 +88,7 @@ class Evaluation:
         return list(self.traces)[1:]
 
     def mean(self, model: str, measure: MeasureLike | None = None) -> float:
-        """Return the mean of a ranker's values, by the queries' weights if they have any.
-
-        Parameters
-        ----------
-        model : str
-            Name of the ranker.
-        measure : str or Measure, optional
-            Default the first.
-        """
+        """Return the mean of a ranker's values, by the queries' weights if they have any."""
         if model not in self.traces:
             raise ParameterError("model", f"must be one of {', '.join(map(repr, self.traces))}", model)
         return weighted_mean(self.traces[model].values(self._measure(measure)), self.weights)
@@ -111,8 +96,7 @@ class Evaluation:
     @cached_property
     def differences(self) -> list[Difference]:
         """Difference of each challenger to the incumbent in each measure; their intervals hold all at once."""
-        everything = np.ones(len(self), dtype=bool)
-        return self._differences(self.measures, [everything])[0]
+        return self._differences(self.measures, [np.ones(len(self), dtype=bool)])[0]
 
     def _differences(self, measures: Sequence[Measure], parts: Sequence[Any]) -> list[list[Difference]]:
         return differences(self.traces, self.weights, measures, parts, confidence=self.confidence, seed=self._seed)
@@ -120,20 +104,18 @@ class Evaluation:
     @property
     def rule(self) -> str:
         """The rule of the verdict, in words."""
-        return rule([str(one) for one in self.measures], self.margin, self.confidence)
+        return rule([str(measure) for measure in self.measures], self.margin, self.confidence)
 
     @cached_property
     def decisions(self) -> list[Decision]:
         """The decision on each challenger."""
-        return [
-            decide(self.incumbent, [one for one in self.differences if one.model == name], self.margin, self.confidence)
-            for name in self.challengers
-        ]
+        rows = {name: [row for row in self.differences if row.model == name] for name in self.challengers}
+        return [decide(self.incumbent, own, self.margin, self.confidence) for own in rows.values()]
 
     @cached_property
     def _summary(self) -> tuple[Answer, str]:
         first = str(self.measures[0])
-        return summary(self.decisions, [one.new for one in self.differences if one.measure == first])
+        return summary(self.decisions, [row.new for row in self.differences if row.measure == first])
 
     @property
     def answer(self) -> Answer:
@@ -158,18 +140,13 @@ class Evaluation:
     def sliced(self, by: By, measure: MeasureLike | None = None) -> list[Slice]:
         """Return differences by slices of the queries, the largest slice first.
 
+        The intervals of all slices and challengers hold at once; a slice with fewer than 30 queries has none.
+
         Parameters
         ----------
         by : array, mapping, or "length"
             One label per query, or a mapping from query ids to labels; numbers of more than ten different values are
             grouped by quarters. "length" stands for the number of documents.
-        measure : str or Measure, optional
-            Default the first.
-
-        Returns
-        -------
-        list of Slice
-            The intervals of all slices and challengers hold at once; a slice with fewer than 30 queries has none.
         """
         chosen = self._measure(measure)
         if isinstance(by, str) and by == "length":
@@ -189,16 +166,12 @@ class Evaluation:
     def worst(
         self, n: int | None = None, *, model: str | None = None, measure: MeasureLike | None = None
     ) -> list[QueryChange]:
-        """Return the queries that a challenger ranks worse than the incumbent, the largest loss first.
+        """Return the queries that a challenger, by default the first, ranks worse than the incumbent, worst first.
 
         Parameters
         ----------
         n : int, optional
             At most so many; default as many as were kept, by `worst` of `evaluate`.
-        model : str, optional
-            The challenger; default the first.
-        measure : str or Measure, optional
-            Default the first.
         """
         if n is not None and check_positive_whole("n", n) > self._n_worst:
             raise ParameterError("n", f"must be at most {self._n_worst}, unless evaluate keeps more: worst={n}", n)
@@ -229,7 +202,7 @@ class Evaluation:
 
     def as_plain(self) -> dict[str, Any]:
         """Return everything but the values of single queries as dicts, lists, text and numbers."""
-        means = [{"model": name} | {str(one): self.mean(name, one) for one in self.measures} for name in self.traces]
+        means = [{"model": name} | {str(key): self.mean(name, key) for key in self.measures} for name in self.traces]
         return {
             "answer": self.answer,
             "verdict": self.verdict,
@@ -239,24 +212,10 @@ class Evaluation:
             "margin": self.margin,
             "confidence": self.confidence,
             "models": means,
-            "decisions": [one._asdict() for one in self.decisions],
-            "differences": [one._asdict() for one in self.differences],
-            "slices": [
-                {
-                    "label": one.label,
-                    "queries": one.n_queries,
-                    "small": one.is_small,
-                    "differences": [each._asdict() for each in one.differences],
-                }
-                for one in self.slices
-            ],
-            "worst": {
-                name: [
-                    one._asdict() | {"qid": one.qid, "documents": [each._asdict() for each in one.documents]}
-                    for one in self.worst(model=name)
-                ]
-                for name in self.challengers
-            }
+            "decisions": [decision._asdict() for decision in self.decisions],
+            "differences": [row._asdict() for row in self.differences],
+            "slices": list(map(_plain_slice, self.slices)),
+            "worst": {name: list(map(_plain_change, self.worst(model=name))) for name in self.challengers}
             if self._n_worst
             else {},
         }
@@ -278,6 +237,14 @@ class Evaluation:
             Heading of the slices: what they are by.
         """
         from perceptrank.evaluation.decision_page import decision_page
-        from perceptrank.io.atomic import write_atomically
 
         write_atomically(Path(path), decision_page(self, title, by))
+
+
+def _plain_slice(part: Slice) -> dict[str, Any]:
+    rows = [row._asdict() for row in part.differences]
+    return {"label": part.label, "queries": part.n_queries, "small": part.is_small, "differences": rows}
+
+
+def _plain_change(change: QueryChange) -> dict[str, Any]:
+    return change._asdict() | {"documents": [document._asdict() for document in change.documents]}

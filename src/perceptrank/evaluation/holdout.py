@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, overload
 
 import numpy as np
 
-from perceptrank.evaluation.comparing import Scorer, numbered_names
+from perceptrank.evaluation.comparing import Scorer, numbered_names, split_blocks
 from perceptrank.evaluation.evaluation import Evaluation
 from perceptrank.evaluation.slices import By, LabelCollector
 from perceptrank.evaluation.trace import Trace
@@ -17,7 +17,7 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import (
     ParameterError,
     as_number,
@@ -84,8 +84,8 @@ def evaluate(
     Returns
     -------
     Trace or Evaluation
-        For one ranker one value per query and measure, its masses being 0; for several an `Evaluation`. Weights of
-        queries are those of means.
+        For one ranker a trace whose masses are 0; for several an `Evaluation`. Means are weighted by the queries'
+        weights.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def evaluate(
     if hasattr(ranker, "scores"):
         if by is not None:
             raise ParameterError("by", "applies to several rankers, of which the first is the incumbent", by)
-        return _evaluate_one(ranker, stream, chosen)
+        return trace_rankings([{"": ranker}], as_blocks(stream, required=True), chosen, 1)[0][""]
     check_not_negative("margin", margin)
     if not 0 < as_number(confidence) < 1:
         raise ParameterError("confidence", "must be between 0 and 1", confidence)
@@ -110,86 +110,64 @@ def evaluate(
     check_seed(seed)
     if not chosen:
         raise ValueError("measures must name at least one measure, got none")
-    rankers = {name: NamedRanker(name, one) for name, one in _named(ranker).items()}
+    rankers = {name: _NamedRanker(name, own) for name, own in _named(ranker).items()}
     incumbent, *challengers = rankers
-    kept = {(name, one): WorstQueries(worst, one) for name in challengers for one in chosen}
+    kept = {(name, measure): WorstQueries(worst, measure) for name in challengers for measure in chosen}
     labels = None if by is None else LabelCollector(by)
     traces: dict[str, list[Trace]] = {name: [] for name in rankers}
     qids: list[Any] = []
     sizes: list[Any] = []
-    weights: list[Floats | None] = []
     n_queries = n_rows = 0
-
-    def rank(one: NamedRanker, block: QueryStream) -> tuple[Floats, dict[Measure, Floats]]:
-        scores = one.scores(block)
-        return scores, measured(scores, block, chosen, n_queries)
-
     with ThreadPoolExecutor(min(len(rankers), n_processors())) as pool:
-        for block in (block for whole in as_blocks(stream, required=True) for block in whole.blocks(BLOCK_BYTES)):
-            done = {name: pool.submit(rank, one, block) for name, one in rankers.items()}
-            found = {name: one.result() for name, one in done.items()}
-            for name, (_, values) in found.items():
+        for block in split_blocks(stream):
+            futures = {name: pool.submit(own.measure, block, chosen, n_queries) for name, own in rankers.items()}
+            results = {name: future.result() for name, future in futures.items()}
+            for name, (_, values) in results.items():
                 traces[name].append(Trace(values, np.zeros(len(block)), block.weights))
             for (name, measure), worst_of in kept.items() if worst else ():
-                old, new = found[incumbent], found[name]
+                old, new = results[incumbent], results[name]
                 worst_of.add(block, (n_queries, n_rows), (old[1][measure], new[1][measure]), (old[0], new[0]))
             if labels is not None:
                 labels.add(block)
             qids.append(block.qids)
             sizes.append(np.diff(block.offsets))
-            weights.append(block.weights)
             n_queries, n_rows = n_queries + len(block), n_rows + block.n_documents
     together = {name: Trace.concatenate(parts) for name, parts in traces.items()}
-    all_weights = _joined_weights(weights, sizes)
+    weights = together[incumbent].weights
     for measure in chosen:
         left_out = np.isnan(together[incumbent].values(measure))
         if left_out.all():
             raise ValueError(f"no query counts for {measure}: it leaves out all of them")
-        if all_weights is not None and not all_weights[~left_out].any():
+        if weights is not None and not weights[~left_out].any():
             raise ValueError(f"no query counts for {measure}: all that it does not leave out have weight 0")
     return Evaluation(
         together,
         np.concatenate(qids),
         np.concatenate(sizes),
-        all_weights,
+        weights,
+        float(margin),
+        float(confidence),
         kept,
         None if labels is None else labels.labels(n_queries),
-        n_worst=int(worst),
-        margin=float(margin),
-        confidence=float(confidence),
-        seed=int(seed),
+        int(worst),
+        int(seed),
     )
 
 
-def _evaluate_one(ranker: Any, stream: Blocks, chosen: list[Measure]) -> Trace:
-    traces: list[Trace] = []
-    n_queries, named = 0, NamedRanker("", ranker)
-    for block in as_blocks(stream, required=True):
-        values = measured(named.scores(block), block, chosen, n_queries)
-        traces.append(Trace(values, np.zeros(len(block)), block.weights))
-        n_queries += len(block)
-    return Trace.concatenate(traces)
-
-
-def _checked(scores: Any, block: QueryStream) -> Floats:
-    found = as_scores(scores)
-    if len(found) != block.n_documents:
-        raise ValueError(f"the ranker must score each of {block.n_documents} documents, got {len(found)} scores")
-    return found
-
-
-def measured(scores: Floats, block: QueryStream, chosen: list[Measure], first: int) -> dict[Measure, Floats]:
-    """Return the values of each measure for the queries of a block, of which the first has this number."""
-    for measure in chosen:
-        measure.check_grades(block.relevance)
-    return {one: one.per_query(scores, block.relevance, block.offsets, first) for one in chosen}
-
-
-def _joined_weights(parts: list[Floats | None], sizes: list[Any]) -> Floats | None:
-    """Return the weights of all queries, 1 in blocks without; None if there are none at all."""
-    if all(part is None for part in parts):
-        return None
-    return np.concatenate([np.ones(len(own)) if part is None else part for part, own in zip(parts, sizes, strict=True)])
+def trace_rankings(
+    orders: Sequence[Mapping[str, Any]], blocks: Iterable[QueryStream], measures: list[Measure], n_threads: int
+) -> list[dict[str, Trace]]:
+    """Rank queries in one pass with the rankers of all orders, by name."""
+    rankers = [(k, name, _NamedRanker(name, ranker)) for k, own in enumerate(orders) for name, ranker in own.items()]
+    parts: list[dict[str, list[Trace]]] = [{name: [] for name in own} for own in orders]
+    first = 0
+    with ThreadPoolExecutor(n_threads) as pool:
+        for block in blocks:
+            futures = [pool.submit(ranker.measure, block, measures, first) for _, _, ranker in rankers]
+            for (k, name, _), future in zip(rankers, futures, strict=True):
+                parts[k][name].append(Trace(future.result()[1], np.zeros(len(block)), block.weights))
+            first += len(block)
+    return [{name: Trace.concatenate(traces) for name, traces in own.items()} for own in parts]
 
 
 def _named(rankers: Any) -> dict[str, Any]:
@@ -202,13 +180,13 @@ def _named(rankers: Any) -> dict[str, Any]:
         raise ValueError(
             f"of several rankers the first is compared with the others: give two or more, got {len(named)}"
         )
-    for name, one in named.items():
-        if not hasattr(one, "scores"):
-            raise TypeError(f"rankers must have a method scores, got {type(one).__name__} for {name!r}")
-    return {str(name): one for name, one in named.items()}
+    for name, ranker in named.items():
+        if not hasattr(ranker, "scores"):
+            raise TypeError(f"rankers must have a method scores, got {type(ranker).__name__} for {name!r}")
+    return {str(name): ranker for name, ranker in named.items()}
 
 
-class NamedRanker:
+class _NamedRanker:
     """A ranker that is given the columns it knows, whatever others the data has; its name, if any, is in its errors."""
 
     def __init__(self, name: str, ranker: Any) -> None:
@@ -216,24 +194,33 @@ class NamedRanker:
         self._features = tuple(getattr(ranker, "feature_names_in_", ()))
         self._selects = False
 
-    def scores(self, block: QueryStream) -> Floats:
-        """Return one score per document."""
+    def measure(self, block: QueryStream, measures: list[Measure], first: int) -> tuple[Floats, dict[Measure, Floats]]:
+        """Return scores, and the values of measures for the queries of a block, of which the first has this number."""
         try:
-            if not self._selects:
-                try:
-                    return _checked(self._ranker.scores(block), block)
-                except ValueError:
-                    if not self._knows_others(block):
-                        raise
-                    self._selects = True
-            return _checked(self._ranker.scores(self._selected(block)), block)
+            scores = self._scores(block)
         except ValueError as error:
             if not self._name:
                 raise
             raise ValueError(f"{self._name}: {error}") from error
+        for measure in measures:
+            measure.check_grades(block.relevance)
+        return scores, {own: own.per_query(scores, block.relevance, block.offsets, first) for own in measures}
 
-    def _knows_others(self, block: QueryStream) -> bool:
-        return bool(self._features) and block.feature_names is not None and block.feature_names != self._features
+    def _scores(self, block: QueryStream) -> Floats:
+        if not self._selects:
+            try:
+                return self._check(self._ranker.scores(block), block)
+            except ValueError:
+                if not self._features or block.feature_names in (None, self._features):
+                    raise
+                self._selects = True
+        return self._check(self._ranker.scores(self._selected(block)), block)
+
+    def _check(self, values: Any, block: QueryStream) -> Floats:
+        scores = as_scores(values)
+        if len(scores) != block.n_documents:
+            raise ValueError(f"the ranker must score each of {block.n_documents} documents, got {len(scores)} scores")
+        return scores
 
     def _selected(self, block: QueryStream) -> QueryStream:
         names = block.feature_names or ()

@@ -23,23 +23,19 @@ class Cell:
 
 def table(headings: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> str:
     """Format a table that scrolls horizontally if it is too wide."""
-    head = "".join(f"<th{_classes(one)}>{_text(one)}</th>" for one in headings)
-    body = "".join("<tr>" + "".join(f"<td{_classes(one)}>{_text(one)}</td>" for one in row) + "</tr>" for row in rows)
+    head = "".join(_format_cell("th", cell) for cell in headings)
+    body = "".join(f"<tr>{''.join(_format_cell('td', cell) for cell in row)}</tr>" for row in rows)
     above = f'<p class="caption">{escape(caption)}</p>' if caption else ""
     return f'{above}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _text(cell: str | Cell) -> str:
+def _format_cell(tag: str, cell: str | Cell) -> str:
     if isinstance(cell, Cell):
-        return cell.html or escape(cell.text)
-    return escape(cell)
-
-
-def _classes(cell: str | Cell) -> str:
-    if not isinstance(cell, Cell):
-        return ' class="name"' if len(cell) < 40 else ""
-    names = [name for name, wanted in (("number", cell.is_number), ("best", cell.is_best)) if wanted]
-    return f' class="{" ".join(names)}"' if names else ""
+        text = cell.html or escape(cell.text)
+        names = " ".join(name for name, wanted in (("number", cell.is_number), ("best", cell.is_best)) if wanted)
+    else:
+        text, names = escape(cell), "name" if len(cell) < 40 else ""
+    return f'<{tag} class="{names}">{text}</{tag}>' if names else f"<{tag}>{text}</{tag}>"
 
 
 def number(text: str, *, is_best: bool = False) -> Cell:
@@ -79,8 +75,8 @@ def html_page(
     title: str, lead: str, before: str, sections: Sequence[Section], after: str = "", more_css: str = ""
 ) -> str:
     """Put a page together: a header with the lead, contents, what stands before the sections, these, and scripts."""
-    contents = "".join(f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in sections)
-    body = "".join(f'<section id="{one.name}"><h2>{escape(one.title)}</h2>{one.html}</section>' for one in sections)
+    contents = "".join(f'<li><a href="#{part.name}">{escape(part.title)}</a></li>' for part in sections)
+    body = "".join(f'<section id="{part.name}"><h2>{escape(part.title)}</h2>{part.html}</section>' for part in sections)
     look = files("perceptrank.evaluation").joinpath("page.css").read_text(encoding="utf-8") + more_css
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

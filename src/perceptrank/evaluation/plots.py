@@ -4,7 +4,8 @@ import math
 import os
 import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.names import printable
-from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.arrays import Floats, Ints
 
 
 def three_digits(value: float) -> str:
@@ -39,6 +40,11 @@ _MAX_POINTS = 2000
 _MAX_TITLE = 85
 _MAX_Y_LABEL = 45  # characters in a line as long as the axis
 _MAX_NAME = 24  # of curves: a longer one would leave no room for them
+# Of figures for print, which are as wide as a column of two.
+_PRINT_COLORS = (*COLORS, "#882255", "#999933")[:MOST_NAMED]
+_PRINT_SIZE = 3.35, 2.4  # inches
+_FIRST, _LATER = 10, 0.1  # where curves begin, and the share of queries after which all of a band is shown
+_FONT_SIZE, _LABEL_SIZE, _LABEL_GAP = 7, 6, 0.055
 _SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
 
@@ -90,22 +96,43 @@ def check_drawable(path: str | os.PathLike[str]) -> None:
         raise ImportError("plots need matplotlib: pip install 'perceptrank[plot]'") from None
 
 
-def draw_running_means(
-    path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str, marks: Sequence[tuple[float, float]] = ()
+@contextmanager
+def saved_figure(
+    path: str | os.PathLike[str],
+    about: str = "",
+    *,
+    dpi: int = 150,
+    size: tuple[float, float] | None = None,
+    **style: Any,
+) -> Iterator[Any]:
+    """Yield a figure in a style, and write it deterministically; the suffix of the path selects the image format."""
+    check_drawable(path)
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    settings: Any = {"svg.hashsalt": "", "svg.fonttype": "none", "pdf.fonttype": 42, "ps.fonttype": 42}
+    settings |= {name.replace("_", "."): value for name, value in style.items()}
+    with rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # names in scripts that the font lacks
+        figure = Figure(figsize=size, layout="constrained")
+        yield figure
+        kind = os.path.splitext(path)[1].lower()[1:]
+        metadata: dict[str, Any] = {"Description": printable(about)} if about and kind in ("svg", "png") else {}
+        metadata |= {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
+        with replaced_file(path) as file:
+            figure.savefig(file, format=kind, dpi=dpi, metadata=metadata)
+
+
+def draw_means(
+    path: str | os.PathLike[str],
+    curves: Mapping[str, Floats],
+    label: str,
+    *,
+    log_x: bool = True,
+    marks: Sequence[tuple[float, float]] = (),
 ) -> None:
-    """Draw curves over a logarithmic axis of queries; the suffix of the path selects the image format."""
-    draw(Chart("", "", "queries seen", label, _best_named(curves, np.geomspace), marks=marks), path)
-
-
-def draw_window_means(
-    path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str, marks: Sequence[tuple[float, float]] = ()
-) -> None:
-    """Draw curves over an axis of queries; the suffix of the path selects the image format."""
-    draw(Chart("", "", "queries seen", label, _best_named(curves, np.linspace), log_x=False, marks=marks), path)
-
-
-def _best_named(curves: Mapping[str, Floats], spaced: Any) -> list[Series]:
-    """Make curves at spaced points, all but the best ones at the end muted and drawn first."""
+    """Draw curves over queries, all but the best ones at the end muted and drawn first."""
+    spaced: Any = np.geomspace if log_x else np.linspace
     best = sorted(curves, key=lambda name: -np.nan_to_num(curves[name][-1], nan=-np.inf))[:MOST_NAMED]
     colors = {name: k for k, name in enumerate(name for name in curves if name in best)}
     series = []
@@ -113,21 +140,14 @@ def _best_named(curves: Mapping[str, Floats], spaced: Any) -> list[Series]:
         shown = np.unique(spaced(1, len(curve), _MAX_POINTS).astype(int))
         x, y = shown.astype(np.float64), curve[shown - 1]
         series.append(Series(name, x, y, color=colors.get(name), muted=name not in colors))
-    return sorted(series, key=lambda one: not one.muted)
+    series.sort(key=lambda curve: not curve.muted)
+    draw(Chart("", "", "queries seen", label, series, log_x=log_x, marks=marks), path)
 
 
 def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
-    """Draw a chart deterministically; the suffix of the path selects the image format."""
-    check_drawable(path)
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with (
-        rc_context({"svg.hashsalt": chart.name, "svg.fonttype": "none", "pdf.fonttype": 42}),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings("ignore", message="Glyph")  # names in scripts that the font lacks
-        figure = Figure(figsize=(8, 4.5), layout="constrained")
+    """Draw a chart; the suffix of the path selects the image format."""
+    about = f"{chart.caption} {chart.about}".strip()
+    with saved_figure(path, about, size=(8, 4.5), svg_hashsalt=chart.name) as figure:
         axes = figure.subplots()
         ends = {}
         for k, one in enumerate(chart.series):
@@ -158,17 +178,46 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
         label_ends(axes, ends)
-        kind = os.path.splitext(path)[1].lower()[1:]
-        with replaced_file(path) as file:
-            figure.savefig(
-                file, format=kind, dpi=150, metadata=plot_metadata(kind, f"{chart.caption} {chart.about}".strip())
-            )
 
 
-def plot_metadata(kind: str, about: str) -> dict[str, str | None]:
-    """Return the description, for formats that support it, and omit the date."""
-    described: dict[str, str | None] = {"Description": printable(about)} if about and kind in ("svg", "png") else {}
-    return described | ({"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {})
+def draw_for_print(path: str | os.PathLike[str], points: Ints, curves: Mapping[str, Floats], label: str) -> None:
+    """Draw curves, orders x points each and the best first, with a band of one standard deviation over orders."""
+    if points[-1] >= _FIRST**2:  # means of fewer queries are noise, and would take most of the height
+        kept = points >= _FIRST
+        points, curves = points[kept], {name: values[:, kept] for name, values in curves.items()}
+    with saved_figure(path, dpi=300, size=_PRINT_SIZE, font_size=_FONT_SIZE, axes_linewidth=0.6) as figure:
+        axes = figure.subplots()
+        ends: dict[str, tuple[str, float]] = {}
+        edges: list[float] = []
+        for k, (name, values) in reversed(list(enumerate(curves.items()))):  # the best are drawn last
+            mean, is_named = values.mean(axis=0), k < MOST_NAMED
+            edges += [np.nanmin(mean), np.nanmax(mean)] if np.isfinite(mean).any() else []
+            color = _PRINT_COLORS[k] if is_named else GREY
+            if is_named and len(values) > 1:
+                spread = values.std(axis=0, ddof=1)
+                later = points >= _LATER * points[-1]
+                edges += [*(mean - spread)[later], *(mean + spread)[later]]
+                axes.fill_between(points, mean - spread, mean + spread, color=color, alpha=BAND, linewidth=0)
+            axes.plot(points, mean, color=color, linewidth=1.0 if is_named else 0.6)
+            if is_named:
+                ends[name] = (color, float(mean[-1]))
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+        axes.xaxis.set_minor_formatter("")
+        finite = [edge for edge in edges if np.isfinite(edge)]
+        if finite and max(finite) > min(finite):
+            pad = 0.04 * (max(finite) - min(finite))
+            axes.set_ylim(min(finite) - pad, max(finite) + pad)
+        axes.set_xlabel("queries seen")
+        axes.set_ylabel(literal(label))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25, linewidth=0.4)
+        axes.margins(x=0)
+        if len(curves) > MOST_NAMED:
+            axes.plot([], [], color=GREY, linewidth=0.6, label=others(len(curves) - MOST_NAMED))
+            axes.legend(loc="lower right", frameon=False, fontsize=_LABEL_SIZE)
+        figure.draw_without_rendering()  # so that heights of labels are those of the final axes
+        label_ends(axes, dict(reversed(ends.items())), size=_LABEL_SIZE, gap=_LABEL_GAP)
 
 
 def label_ends(

@@ -88,10 +88,7 @@ class RunningDifference:
         return _log_capital(self.for_second, 0.0)
 
     def interval(self, error: float) -> tuple[float, float]:
-        """Return bounds of the mean of the expected differences so far.
-
-        The probability that they are wrong after any round is at most `error`, for all rounds together.
-        """
+        """Return bounds of the mean of the expected differences so far; `error` bounds the chance of ever failing."""
         if not 0.0 < error < 1.0:
             raise ParameterError("error", "must be between 0 and 1", error)
         if not self.n_rounds:
@@ -108,7 +105,7 @@ class RunningDifference:
     def from_plain(cls, plain: list[Any]) -> Self:
         """Return what `as_plain` was called on."""
         n_rounds, first, second, *capitals = plain
-        for_second, for_first = (tuple(map(float, one)) for one in capitals)
+        for_second, for_first = (tuple(map(float, logs)) for logs in capitals)
         if not len(for_second) == len(for_first) == len(BETS):
             raise ValueError(f"{len(BETS)} bets on either ranker, got {len(for_second)} and {len(for_first)}")
         return cls(int(n_rounds), float(first), float(second), for_second, for_first)
@@ -118,7 +115,7 @@ def _log_capital(logs: tuple[float, ...], total: float) -> float:
     """Return the logarithm of the mean of exp(log - bet * total)."""
     exponents = [log - b * total for b, log in zip(BETS, logs, strict=True)]
     largest = max(exponents)
-    return largest + math.log(math.fsum(math.exp(one - largest) for one in exponents) / len(BETS))
+    return largest + math.log(math.fsum(math.exp(exponent - largest) for exponent in exponents) / len(BETS))
 
 
 def _smallest_sum(logs: tuple[float, ...], limit: float) -> float:

@@ -47,17 +47,21 @@ class LabelCollector:
         if isinstance(self._by, Mapping):
             self.take(block.qids)
         elif isinstance(self._by, str):
-            sizes = np.diff(block.offsets)
-            if self._by == LENGTH:
-                self._parts.append(sizes)
-            else:
+            labels = np.diff(block.offsets)
+            if self._by != LENGTH:
                 values = _feature(block, self._by.removeprefix(FEATURE))
-                self._parts.append(np.add.reduceat(values, block.offsets[:-1]) / sizes)
+                labels = np.add.reduceat(values, block.offsets[:-1]) / labels
+            self._parts.append(labels)
 
     def take(self, qids: npt.NDArray[Any]) -> None:
         """Look up the next queries by their ids."""
         assert isinstance(self._by, Mapping)
-        self._parts.append(_looked_up(self._by, qids))
+        labels = np.empty(len(qids), dtype=object)
+        for q, qid in enumerate(qids.tolist()):
+            if qid not in self._by and str(qid) not in self._by:
+                raise ParameterError("by", f"must have a label for query {qid!r}", f"{len(self._by)} others")
+            labels[q] = self._by[qid] if qid in self._by else self._by[str(qid)]
+        self._parts.append(labels)
 
     def labels(self, n_queries: int) -> npt.NDArray[Any]:
         """Return one label per query, of so many in all."""
@@ -67,27 +71,13 @@ class LabelCollector:
         return labels
 
 
-def _looked_up(labels: Mapping[Any, Any], qids: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    found = np.empty(len(qids), dtype=object)
-    for q, qid in enumerate(qids.tolist()):
-        if qid not in labels and str(qid) not in labels:
-            raise ParameterError("by", f"must have a label for query {qid!r}", f"{len(labels)} others")
-        found[q] = labels[qid] if qid in labels else labels[str(qid)]
-    return found
-
-
 def _feature(block: QueryStream, name: str) -> npt.NDArray[np.float64]:
     names = block.feature_names or tuple(f"f{j + 1}" for j in range(block.n_features))
     if name not in names:
         raise ParameterError("by", f"must name a feature, one of {', '.join(names[:20])}", f"{FEATURE}{name}")
     j = names.index(name)
-    if isinstance(block.X, SparseFeatures):
-        values, indices, starts = block.X._rebased().arrays
-        rows = np.repeat(np.arange(block.n_documents), np.diff(starts))
-        found = np.zeros(block.n_documents)
-        found[rows[indices == j]] = values[indices == j]
-        return found
-    return block.X[:, j].astype(np.float64)
+    column = block.X.select([j]).toarray() if isinstance(block.X, SparseFeatures) else block.X[:, [j]]
+    return column[:, 0].astype(np.float64)
 
 
 def grouped(labels: npt.NDArray[Any]) -> list[tuple[str, Bools]]:
@@ -109,28 +99,27 @@ def grouped(labels: npt.NDArray[Any]) -> list[tuple[str, Bools]]:
             parts = [present & (numbers == g) for g in range(len(edges) + 1)]
             groups = [(_range(labels[part]), part) for part in parts if part.any()]
             return groups + ([(NO_LABEL, ~present)] if not present.all() else [])
-    texts = np.array([_text(one) for one in labels.tolist()], dtype=object)
-    found = {text: [] for text in dict.fromkeys(texts)}  # type: dict[str, list[int]]
-    for q, text in enumerate(texts):
-        found[text].append(q)
+    queries: dict[str, list[int]] = {}
+    for q, label in enumerate(labels.tolist()):
+        queries.setdefault(_text(label), []).append(q)
     groups = []
-    for text, queries in found.items():
+    for text, own in queries.items():
         part = np.zeros(len(labels), dtype=bool)
-        part[queries] = True
+        part[own] = True
         groups.append((text, part))
-    return _by_size(groups)
+    return sorted(groups, key=lambda group: -int(group[1].sum()))
 
 
 def _as_numbers(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return labels that are all numbers, or none, as an array of such."""
-    if labels.dtype != object or not len(labels):
+    """Return labels that are all numbers, or missing, as an array of numbers."""
+    numbers = [label for label in labels if label is not None] if labels.dtype == object else []
+    if not all(isinstance(label, (int, float, np.number)) and not isinstance(label, bool) for label in numbers):
         return labels
-    if all(one is None or (isinstance(one, (int, float, np.number)) and not isinstance(one, bool)) for one in labels):
-        if any(abs(one) > _LARGEST_NUMBER for one in labels if is_whole(one)):
-            return labels  # identifiers, some of which one float stands for
-        kind = np.float64 if any(one is None or not float(one).is_integer() for one in labels) else np.int64
-        return np.array([np.nan if one is None else one for one in labels], dtype=kind)
-    return labels
+    if labels.dtype != object or not len(labels) or any(abs(n) > _LARGEST_NUMBER for n in numbers if is_whole(n)):
+        return labels  # the last are identifiers, several of which would become the same float
+    is_exact = len(numbers) == len(labels) and all(float(n).is_integer() for n in numbers)
+    kind = np.int64 if is_exact else np.float64
+    return np.array([np.nan if label is None else label for label in labels], dtype=kind)
 
 
 def _text(label: Any) -> str:
@@ -150,7 +139,3 @@ def _short(number: float) -> str:
 def _range(values: npt.NDArray[Any]) -> str:
     low, high = _short(values.min().item()), _short(values.max().item())
     return low if low == high else f"{low} to {high}"
-
-
-def _by_size(groups: list[tuple[str, Bools]]) -> list[tuple[str, Bools]]:
-    return sorted(groups, key=lambda group: -int(group[1].sum()))

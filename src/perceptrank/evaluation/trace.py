@@ -31,13 +31,16 @@ _LIMIT_PER_BYTE = 100  # an honest trace may be compressed a thousandfold, but t
 _LEAST_LIMIT = 256 * 2**20
 _DAMAGE = (ValueError, TypeError, EOFError, RuntimeError, OverflowError, struct.error, zlib.error, zipfile.BadZipFile)
 _VERSION = 1
-_COMMENT = re.compile(rb"perceptrank trace, version (\d{1,9}), written by ([ -~]+)")  # archives of 0.1.0 have none
+_COMMENT = re.compile(rb"perceptrank trace, version (\d{1,9}), written by ([ -~]+)")
 
 
 class Trace:
     """Measures of the rankings predicted before each answer was revealed, one value per query.
 
-    Methods that take a measure raise KeyError if it was not recorded.
+    Parameters that several methods take:
+
+    - `measure`: a Measure or its name. Methods raise KeyError if it was not recorded; where it may be left out, it is
+      the first that was recorded.
 
     Parameters
     ----------
@@ -92,86 +95,43 @@ class Trace:
 
         recent = self[-max(1, len(self) // 10) :]
         rows: list[list[CardCell]] = [
-            [str(one), self.mean(one), recent.mean(one), Bar(self.mean(one), RISING)] for one in self._values
+            [str(measure), self.mean(measure), recent.mean(measure), Bar(self.mean(measure), RISING)]
+            for measure in self._values
         ]
         title = f"Trace of {len(self):,} rounds, {self.n_updates:,} updates"
         return card(title, [], ["measure", "mean", f"of the last {len(recent):,}", ""], rows)
 
     def values(self, measure: MeasureLike) -> Floats:
-        """Return a measure for every round.
-
-        Parameters
-        ----------
-        measure : str or Measure
-
-        Returns
-        -------
-        array of shape (rounds,)
-            NaN where the measure leaves a query out.
-        """
+        """Return a measure for every round, NaN where it leaves a query out."""
         wanted = parse(measure)
         if wanted not in self._values:
-            recorded = ", ".join(repr(str(one)) for one in self._values) or "none"
+            recorded = ", ".join(repr(str(measure)) for measure in self._values) or "none"
             raise KeyError(f"{str(wanted)!r} was not recorded; recorded: {recorded}")
         return self._values[wanted].copy()
 
     def mean(self, measure: MeasureLike) -> float:
-        """Return the mean over all rounds that the measure does not leave out.
-
-        Without weights it is the mean as it is, with weights the sum of weight times value over the sum of weights.
-
-        Parameters
-        ----------
-        measure : str or Measure
-
-        Returns
-        -------
-        float
-            NaN if the measure leaves out all rounds.
-        """
+        """Return the weighted mean over all rounds that the measure does not leave out, NaN if there are none."""
         values = self.values(measure)
-        if self.weights is not None:
-            return _last(running_means(values, self.weights))
+        if self.weights is not None and len(values):
+            return float(running_means(values, self.weights)[-1])
         counted = values[~np.isnan(values)]
         return float(counted.mean()) if len(counted) else float("nan")
 
     def means(self) -> dict[str, float]:
-        """Return the mean of every recorded measure.
-
-        Returns
-        -------
-        dict of str to float
-            By the names of the measures.
-        """
+        """Return the mean of every recorded measure, by its name."""
         return {str(measure): self.mean(measure) for measure in self._values}
 
     def running_mean(self, measure: MeasureLike) -> Floats:
-        """Return the mean over the rounds so far, after every round.
-
-        Parameters
-        ----------
-        measure : str or Measure
-
-        Returns
-        -------
-        array of float of shape (rounds,)
-            NaN while the measure has left out all queries.
-        """
+        """Return the mean over the rounds so far, after every round; NaN while all queries were left out."""
         return running_means(self.values(measure), self.weights)
 
     def window_mean(self, measure: MeasureLike, size: int) -> Floats:
-        """Return the mean over the last rounds, after every round.
+        """Return the mean over the last rounds, after every round; NaN where all queries of the window are left out.
 
         Parameters
         ----------
-        measure : str or Measure
         size : int
             Number of rounds; all so far count while there are fewer.
-
-        Returns
-        -------
-        array of float of shape (rounds,)
-            NaN where the measure leaves out all queries of the window.
         """
         check_positive_whole("size", size)
         values = self.values(measure)
@@ -187,26 +147,11 @@ class Trace:
         return means
 
     def losses(self, measure: MeasureLike) -> Floats:
-        """Return 1 minus the measure for every round.
-
-        Parameters
-        ----------
-        measure : str or Measure
-
-        Returns
-        -------
-        array of float of shape (rounds,)
-            0 where the measure leaves a query out.
-        """
+        """Return 1 minus the measure for every round, 0 where it leaves a query out."""
         return np.nan_to_num(1 - self.values(measure))
 
     def cumulative_loss(self, measure: MeasureLike) -> Floats:
-        """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it.
-
-        Parameters
-        ----------
-        measure : str or Measure
-        """
+        """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it."""
         losses = self.losses(measure)
         return np.cumsum(losses if self.weights is None else self.weights * losses)
 
@@ -215,7 +160,9 @@ class Trace:
 
         Let the queries be drawn independently from one distribution. The ranker of each round was made before its query
         was seen, so the loss of the round is an unbiased estimate of that ranker's risk, its expected loss on a new
-        query. With probability at least `confidence`, the mean of these risks is at most the mean loss plus
+        query. The loss is 1 minus the measure.
+
+        With probability at least `confidence`, the mean of these risks is at most the mean loss plus
         √(ln(1 / (1 - confidence)) / (2 T)), T being the number of rounds (Hoeffding and Azuma's inequality), for any
         learner whatever. So it is a bound on the risk of a ranker that is drawn from those of all rounds; the last one,
         or their mean, may be better, and is not covered. `evaluate` on queries that were held out is the way to judge a
@@ -229,8 +176,6 @@ class Trace:
         ----------
         confidence : float between 0 and 1
             Chance that the bound holds.
-        measure : str or Measure, optional
-            The loss is 1 minus this, which must have been recorded; by default the first that was.
 
         Returns
         -------
@@ -267,8 +212,6 @@ class Trace:
 
         Parameters
         ----------
-        measure : str or Measure, optional
-            A recorded measure with values from 0 to 1; default the first.
         false_alarms : float
             Probability of an alarm although nothing has become worse.
         tolerance : float
@@ -311,7 +254,11 @@ class Trace:
         """
         arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
         arrays |= {_MASSES: self.masses} | ({} if self.weights is None else {_WEIGHTS: self.weights})
-        _write_arrays(path, arrays)
+        with replaced_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.comment = f"perceptrank trace, version {_VERSION}, written by {WRITTEN_BY}".encode()
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Trace:
@@ -346,7 +293,8 @@ class Trace:
                 if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # not about the content
                     raise
                 raise FileFormatError(path, f" is not a trace, or is damaged: {error}") from None
-        if any(len(one) != len(masses) for one in [*values.values(), *([] if weights is None else [weights])]):
+        vectors = [*values.values(), *([] if weights is None else [weights])]
+        if any(len(vector) != len(masses) for vector in vectors):
             raise FileFormatError(path, " is not a trace: its arrays differ in length")
         if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
             raise FileFormatError(path, " is not a trace: its weights must be finite and not negative")
@@ -369,20 +317,21 @@ class Trace:
         measures : str, Measure, or several, optional
             Default all recorded measures.
         window : int, optional
-            Plot means over the last so many rounds, on an axis that is not logarithmic, in place of running means.
+            Plot means over that many rounds on a linear axis, instead of running means.
         changes : list of Change
             Alarms to mark, those that `changes` returns.
         """
-        from perceptrank.evaluation.plots import draw_running_means, draw_window_means
+        from perceptrank.evaluation.plots import draw_means
 
         chosen = parse_all(measures) if measures is not None else self.measures
-        marks = [(one.alarm + 1, one.since + 1) for one in changes]
-        if window is not None:
-            windows = {str(measure): self.window_mean(measure, window) for measure in chosen}
+        if window is None:
+            curves = {str(measure): self.running_mean(measure) for measure in chosen}
+            label = "running mean, before learning from each query"
+        else:
+            curves = {str(measure): self.window_mean(measure, window) for measure in chosen}
             label = f"mean of {window:,} queries, before learning from each"
-            return draw_window_means(path, windows, label, marks)
-        curves = {str(measure): self.running_mean(measure) for measure in chosen}
-        return draw_running_means(path, curves, "running mean, before learning from each query", marks)
+        marks = [(change.alarm + 1, change.since + 1) for change in changes]
+        draw_means(path, curves, label, log_x=window is None, marks=marks)
 
     @classmethod
     def concatenate(cls, traces: Iterable[Trace]) -> Trace:
@@ -397,10 +346,10 @@ class Trace:
             raise ValueError("concatenate needs at least one trace, got none")
         if any(part.measures != parts[0].measures for part in parts):
             raise ValueError("traces must record the same measures")
-        values = {one: np.concatenate([part._values[one] for part in parts]) for one in parts[0]._values}
+        values = {measure: np.concatenate([part._values[measure] for part in parts]) for measure in parts[0]._values}
         weights = None
         if any(part.weights is not None for part in parts):
-            weights = np.concatenate([np.ones(len(one)) if one.weights is None else one.weights for one in parts])
+            weights = np.concatenate([np.ones(len(part)) if part.weights is None else part.weights for part in parts])
         return cls(values, np.concatenate([part.masses for part in parts]), weights)
 
 
@@ -419,25 +368,15 @@ def running_means(values: Floats, weights: Floats | None = None) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _last(values: Floats) -> float:
-    return float(values[-1]) if len(values) else float("nan")
-
-
-def _write_arrays(path: str | os.PathLike[str], arrays: dict[str, Floats]) -> None:
-    """Write vectors by name, atomically, as `numpy.load` reads them."""
-    with replaced_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.comment = f"perceptrank trace, version {_VERSION}, written by {WRITTEN_BY}".encode()
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
-
-
 def _read_arrays(path: str | os.PathLike[str], file: IO[bytes], max_bytes: int) -> dict[str, Floats]:
     """Read the float64 vectors of an .npz file, whose entries tell their sizes before they are decompressed."""
     from perceptrank.io.npy_file import read_vector
 
     with zipfile.ZipFile(file) as archive:
-        _check_version(path, archive.comment)
+        match = _COMMENT.fullmatch(archive.comment)
+        if match and int(match[1]) > _VERSION:
+            about = {"version": int(match[1]), "written_by": match[2].decode()}
+            raise FileFormatError(path, f" {too_new(about, _VERSION)}")
         entries = archive.infolist()
         n_bytes = sum(entry.file_size for entry in entries)
         if n_bytes > max_bytes:
@@ -451,10 +390,3 @@ def _read_arrays(path: str | os.PathLike[str], file: IO[bytes], max_bytes: int) 
                 arrays[entry.filename.removesuffix(".npy")] = read_vector(packed, entry.file_size)
                 packed.read(1)  # at its end, the checksum is compared
         return arrays
-
-
-def _check_version(path: str | os.PathLike[str], comment: bytes) -> None:
-    match = _COMMENT.fullmatch(comment)
-    if match and int(match[1]) > _VERSION:
-        about = {"version": int(match[1]), "written_by": match[2].decode()}
-        raise FileFormatError(path, f" {too_new(about, _VERSION)}")

@@ -78,7 +78,7 @@ class WorstQueries:
         below = np.flatnonzero(losses < bar)
         for q in below[np.argsort(losses[below], kind="stable")][: self._n].tolist():
             self.changes.append(self._change(block, q, first, values, scores))
-        self.changes.sort(key=lambda one: (one.difference, one.number))
+        self.changes.sort(key=lambda change: (change.difference, change.number))
         del self.changes[self._n :]
 
     def _change(
@@ -92,19 +92,14 @@ class WorstQueries:
         rows = slice(int(block.offsets[q]), int(block.offsets[q + 1]))
         grades = block.relevance[rows]
         number = first[0] + q
-        old_places, new_places = (places(self._measure, one[rows], grades, number) for one in scores)
+        old_places, new_places = (places(self._measure, own[rows], grades, number) for own in scores)
         n_shown = min(_PLACES, self._measure.cutoff or _PLACES)
         shown = np.flatnonzero(np.minimum(old_places, new_places) <= n_shown)
         docids = [""] * len(grades) if block.docids is None else block.docids[rows].tolist()
+        row, order = first[1] + rows.start, shown[np.argsort(old_places[shown])].tolist()
         documents = tuple(
-            MovedDocument(
-                docids[i] or None,
-                first[1] + rows.start + i,
-                float(grades[i]),
-                int(old_places[i]),
-                int(new_places[i]),
-            )
-            for i in shown[np.argsort(old_places[shown])].tolist()
+            MovedDocument(docids[i] or None, row + i, float(grades[i]), int(old_places[i]), int(new_places[i]))
+            for i in order
         )
         old, new = float(values[0][q]), float(values[1][q])
         return QueryChange(block[q].qid, number, old, new, new - old, documents)
@@ -123,7 +118,6 @@ def places(measure: Measure, scores: Floats, grades: Floats, round_number: int) 
         ties = np.empty(m)
         draw_ties(measure.seed, round_number, read_only(np.array([0, m])), ties)
         ties = -ties
-    order = np.lexsort((numbers, ties, -scores))
-    found = np.empty(m, dtype=np.int64)
-    found[order] = np.arange(1, m + 1)
-    return found
+    result = np.empty(m, dtype=np.int64)
+    result[np.lexsort((numbers, ties, -scores))] = np.arange(1, m + 1)
+    return result

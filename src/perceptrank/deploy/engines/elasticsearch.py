@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.deploy.additive import Additive
 from perceptrank.deploy.engines.engine_server import EngineError, EngineServer, Removal
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTree, next_float
-from perceptrank.deploy.folding import Folded
 from perceptrank.kernels.arrays import Floats, Ints
 
 _AT_ONCE = 500  # documents in a request
@@ -32,24 +30,15 @@ class ElasticsearchModel(FloatModel):
 
     name = "elasticsearch"
 
-    def write(self, folded: Folded) -> tuple[str, list[str]]:
-        return self._with_limits(*super().write(folded))
-
-    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        return self._with_limits(*super().write_curves(additive))
-
-    def _with_limits(self, text: str, notes: list[str]) -> tuple[str, list[str]]:
+    def own_notes(self) -> list[str]:
         if self.part == "features":
-            return text, [
-                *notes,
-                "a field with negative numbers cannot be a feature: no query may have negative scores",
-            ]
-        if not self.shift.value:
-            notes.append(
-                "scores may be negative: a rescored document may then be merged behind those of other shards that are "
-                "outside the rescore window, so make the window as large as what users see, or set shift"
-            )
-        return text, notes
+            return ["a field with negative numbers cannot be a feature: no query may have negative scores"]
+        if self.shift.value:
+            return []
+        return [
+            "scores may be negative: a rescored document may then be merged behind those of other shards that are "
+            "outside the rescore window, so make the window as large as what users see, or set shift"
+        ]
 
     def draft(self, names: list[str], fields: list[str]) -> Any:
         if any("{{" in field for field in fields):
@@ -78,13 +67,34 @@ class ElasticsearchModel(FloatModel):
         return {"model": {"name": self.model_name, "model": model}}, []
 
     def ask_name(self, server: EngineServer) -> str:
-        return engine_of(server)
+        version = server.ask("GET", "/").get("version", {})
+        if "number" not in version:
+            raise EngineError(f"{server.address} does not tell its version: it is not {server.target}")
+        kind = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
+        return f"{kind} {version['number']} at {server.address}"
 
     def ask_scores(
         self, server: EngineServer, names: list[str], body: Callable[[Any], Any], values: Any, offsets: Ints
     ) -> Floats:
+        """Return the scores that the plugin gives to documents, in an index and a feature store of their own.
+
+        The names of both are new: nothing else of the server is read or changed. As no query may have a negative score,
+        a feature with negative values is the difference of two.
+        """
+        name = f"perceptrank-parity-{secrets.token_hex(8)}"
+        is_split = (values < 0.0).any(axis=0)
         constants = [SHIFT_FEATURE] if self.shift.value else []
-        return scores_of(server, lambda name: body(replace(self, model_name=name)), names, constants, values, offsets)
+        with server.leaving_nothing() as removals:
+            _make_store(server, removals, name)
+            server.ask("PUT", f"/_ltr/{name}/_featureset/{name}", _feature_set(name, names, constants, is_split))
+            model = body(replace(self, model_name=name))
+            server.ask("POST", f"/_ltr/{name}/_featureset/{name}/_createmodel", model)
+            _make_index(server, removals, name, is_split, int(np.diff(offsets).max()))
+            _add_documents(server, name, values, offsets)
+            scores = np.full(len(values), np.nan)
+            for q, (start, stop) in enumerate(pairwise(offsets.tolist())):
+                scores[start:stop] = _search(server, name, q, start, stop)
+        return scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,15 +131,6 @@ def _point(node: dict[str, Any]) -> None:
             _point(child)
 
 
-def engine_of(server: EngineServer) -> str:
-    """Name what answers, with its version."""
-    version = server.ask("GET", "/").get("version", {})
-    if "number" not in version:
-        raise EngineError(f"{server.address} does not tell its version: it is not {server.target}")
-    kind = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
-    return f"{kind} {version['number']} at {server.address}"
-
-
 def field_feature(name: str, field: str) -> dict[str, Any]:
     """Return the feature that is the number in a field, 0 if there is none."""
     value = {"field": field, "missing": 0}
@@ -140,35 +141,6 @@ def field_feature(name: str, field: str) -> dict[str, Any]:
 def constant_feature(name: str) -> dict[str, Any]:
     """Return the feature that is 1 for all documents."""
     return {"name": name, "params": [], "template_language": "mustache", "template": {"match_all": {}}}
-
-
-def scores_of(
-    server: EngineServer,
-    model: Callable[[str], Any],
-    names: list[str],
-    constants: list[str],
-    columns: Any,
-    offsets: Ints,
-) -> Floats:
-    """Return the scores that the plugin gives to documents, in an index and a feature store of their own.
-
-    The names of both are new, and both are removed at the end: nothing else of the server is read or changed. As no
-    query may have a negative score, a feature with negative values is the difference of two.
-
-    `model` returns the request's body of a model with a name; `constants` are features that are 1 for all documents.
-    """
-    name = f"perceptrank-parity-{secrets.token_hex(8)}"
-    split = (columns < 0.0).any(axis=0)
-    with server.leaving_nothing() as removals:
-        _make_store(server, removals, name)
-        server.ask("PUT", f"/_ltr/{name}/_featureset/{name}", _feature_set(name, names, constants, split))
-        server.ask("POST", f"/_ltr/{name}/_featureset/{name}/_createmodel", model(name))
-        _make_index(server, removals, name, split, int(np.diff(offsets).max()))
-        _add_documents(server, name, columns, split, offsets)
-        scores = np.full(len(columns), np.nan)
-        for q, (start, stop) in enumerate(pairwise(offsets.tolist())):
-            scores[start:stop] = _search(server, name, q, start, stop)
-    return scores
 
 
 def _make_store(server: EngineServer, removals: list[Removal], name: str) -> None:
@@ -187,7 +159,7 @@ def _make_store(server: EngineServer, removals: list[Removal], name: str) -> Non
 
 def _feature_set(name: str, names: list[str], constants: list[str], split: Any) -> Any:
     prefix = "perceptrank_"
-    while any(one.startswith(prefix) for one in names):
+    while any(name.startswith(prefix) for name in names):
         prefix += "_"
     parts = [f"{sign}{j}" for j in np.flatnonzero(split) for sign in ("p", "n")]
     features = [field_feature(prefix + field, field) for field in parts]  # before what is derived from them
@@ -213,7 +185,7 @@ def _make_index(server: EngineServer, removals: list[Removal], name: str, split:
     server.make(removals, Removal("DELETE", f"/{name}"), "PUT", f"/{name}", body)
 
 
-def _add_documents(server: EngineServer, name: str, columns: Any, split: Any, offsets: Ints) -> None:
+def _add_documents(server: EngineServer, name: str, columns: Any, offsets: Ints) -> None:
     queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).tolist()
     for first in range(0, len(columns), _AT_ONCE):
         lines = []
@@ -223,7 +195,7 @@ def _add_documents(server: EngineServer, name: str, columns: Any, split: Any, of
         body = ("\n".join(lines) + "\n").encode()
         done = server.ask("POST", f"/{name}/_bulk", body, kind="application/x-ndjson")
         if done.get("errors"):
-            failed = next(one["index"]["error"] for one in done["items"] if "error" in one["index"])
+            failed = next(item["index"]["error"] for item in done["items"] if "error" in item["index"])
             raise EngineError(f"{server.target} at {server.address} refuses a document: {failed.get('reason', failed)}")
     server.ask("POST", f"/{name}/_refresh")
 

@@ -23,7 +23,7 @@ from perceptrank.deploy.engines.score_shift import (
 from perceptrank.deploy.engines.trees import FloatTree, check_steps, float_trees
 from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import Export, SumTarget, choice
+from perceptrank.deploy.target import Export, SumTarget, choice, note_no_bias
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures
 
@@ -114,18 +114,15 @@ class FloatModel(SumTarget):
     def write(self, folded: Folded) -> tuple[str, list[str]]:
         terms = self.terms(folded)
         if self.part == "features":
-            return self._drafted(list(folded.used))
+            return self._write_draft(list(folded.used))
         notes = [
             f"{self.name} computes with float32: scores have about 7 digits",
             "a feature that a document does not match is 0 before it is standardised: it must be 0 in learning, too",
         ]
-        dropped = self.left_out(folded)
-        if self.shift.promise:
-            notes.append(self.shift.promise)
-        if dropped:
-            notes.append(f"there is no bias: {dropped:g} is left out of every score, which changes no order")
+        notes += self._constant_notes(self.left_out(folded))
         spreads = dict(zip(folded.names, folded.spreads.tolist(), strict=True))
-        coarse = [term.name for term in folded.terms() if _is_coarse(term.offset, spreads[term.name])]
+        step = ULP * _FEWEST_STEPS
+        coarse = [name for name, _, mean in folded.terms() if abs(mean) * step > abs(spreads[name])]
         if coarse:
             notes.append(
                 f"float32 holds few digits of what distinguishes documents in {', '.join(map(repr, coarse))}, whose "
@@ -133,7 +130,18 @@ class FloatModel(SumTarget):
             )
         return json.dumps(self.body(terms), indent=1) + "\n", notes
 
-    def _drafted(self, names: list[str]) -> tuple[str, list[str]]:
+    def export(self, function: RankingFunction) -> Export:
+        export = super().export(function)
+        return replace(export, notes=(*export.notes, *self.own_notes()))
+
+    @abstractmethod
+    def own_notes(self) -> list[str]:
+        """Return what must be known of this engine, whatever the model."""
+
+    def _constant_notes(self, dropped: float) -> list[str]:
+        return [*filter(None, [self.shift.promise]), *note_no_bias(dropped)]
+
+    def _write_draft(self, names: list[str]) -> tuple[str, list[str]]:
         return json.dumps(self.draft(names, names), indent=1) + "\n", [
             "a draft: each feature is the field of its name; replace those that are made otherwise"
         ]
@@ -145,18 +153,15 @@ class FloatModel(SumTarget):
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
         if self.part == "features":
             check_steps(self.name, additive)
-            return replace(self, shift=NO_SHIFT)._drafted(list(additive.used))
+            return replace(self, shift=NO_SHIFT)._write_draft(list(additive.used))
         found = float_trees(self.name, additive, self.shift.value)
         body, own = self.tree_body(found.trees)
         notes = [
             *found.notes,
             "a feature that a document does not match is 0: it must be 0 in learning, too",
             *own,
+            *self._constant_notes(found.dropped),
         ]
-        if self.shift.promise:
-            notes.append(self.shift.promise)
-        if found.dropped:
-            notes.append(f"there is no bias: {found.dropped:g} is left out of every score, which changes no order")
         return json.dumps(body, indent=1) + "\n", notes
 
     @abstractmethod
@@ -241,25 +246,25 @@ class FloatModel(SumTarget):
     ) -> Floats:
         """Return the scores that a live engine gives to documents, whose float32 values are those of the names.
 
-        The request's body is made for this target with other names of model and store.
+        Nothing is left behind on the server. `body` makes the request's body for this target with other names.
         """
 
     @abstractmethod
     def draft(self, names: list[str], fields: list[str]) -> Any:
         """Return the request's body for features that are the numbers in fields, and that of a shift."""
 
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+    def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
         """Return the scores of documents as the engine computes them: each operation in float32, feature by feature."""
         values = columns.astype(np.float32)
         scores = np.zeros(len(values), np.float32)
-        if isinstance(given, Additive):
-            for j, tree in enumerate(float_trees(self.name, given, self.shift.value).trees):
+        if isinstance(model, Additive):
+            for j, tree in enumerate(float_trees(self.name, model, self.shift.value).trees):
                 thresholds = np.array([self.reached(threshold) for threshold in tree.thresholds], np.float32)
                 leaves = np.array(tree.leaves, np.float32)
                 scores = scores + leaves[np.searchsorted(thresholds, values[:, j], side="left")]
             return scores.astype(np.float64)
         values = np.column_stack([values, np.ones(len(values), np.float32)])  # the last is the feature of the shift
-        for j, (_, weight, mean, spread) in enumerate(self.terms(given)):
+        for j, (_, weight, mean, spread) in enumerate(self.terms(model)):
             scores = scores + np.float32(weight) * ((values[:, j] - np.float32(mean)) / np.float32(spread))
         return scores.astype(np.float64)
 
@@ -271,7 +276,3 @@ class FloatModel(SumTarget):
 def is_number(value: Any) -> bool:
     """Tell if a value is a number, which true and false are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_coarse(mean: float, spread: float) -> bool:
-    return abs(mean) * ULP * _FEWEST_STEPS > abs(spread)

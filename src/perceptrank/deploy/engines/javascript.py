@@ -125,28 +125,23 @@ class JavaScriptFunction(SumTarget):
         return _SOURCE.format(terms=terms, **_settings(folded)), [_MODULE]
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        rows: list[list[Any]]
+        rows, parts, columns = additive.rows()
+        own = {"compared": "not below", "sign": "<=", "body": _LINES}
         if additive.has_steps:
-            rows = [[curve.name, curve.edges, curve.heights] for curve in additive.curves]
-            own = {"compared": "above", "sign": "<", "body": _STEPS, "parts": "edges, heights"}
-            own["columns"] = "edges, and what it adds: up to the first, up to the second, ..., above the last"
-        else:
-            rows = [[curve.name, curve.before, curve.edges, curve.heights] for curve in additive.curves]
-            own = {"compared": "not below", "sign": "<=", "body": _LINES, "parts": "scaling, edges, heights"}
-            own["columns"] = "what it is scaled by, edges, and what it adds there: linear in between, constant beyond"
+            own = {"compared": "above", "sign": "<", "body": _STEPS}
         terms = "\n".join(f"  {json.dumps(row)}," for row in rows)
-        return _CURVES.format(terms=terms, **own, **_settings(additive)), [_MODULE]
+        return _CURVES.format(terms=terms, parts=parts, columns=columns, **own, **_settings(additive)), [_MODULE]
 
     def engine(self) -> str:
         return f"Node {run_program([find_program('node', 'the JavaScript function'), '--version']).strip()}"
 
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+    def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
         node = find_program("node", "the JavaScript function")
         with tempfile.TemporaryDirectory() as folder:
             for name, content in (
                 ("model.mjs", text),
                 ("run.mjs", _RUNNER),
-                ("documents.json", json.dumps({"names": given.used, "rows": columns.tolist()})),
+                ("documents.json", json.dumps({"names": model.used, "rows": columns.tolist()})),
             ):
                 Path(folder, name).write_text(content, encoding="utf-8")
             return np.array(json.loads(run_program([node, "run.mjs"], folder=folder)), dtype=np.float64)

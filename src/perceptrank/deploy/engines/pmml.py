@@ -25,8 +25,6 @@ class PmmlModel(FillingTarget):
 
     Parameters
     ----------
-    harness : str, optional
-        For parity: the folder of a harness that runs the engine. Without, scores are emulated.
     model_name : str
         Name of the model.
     score : str
@@ -144,10 +142,10 @@ class PmmlModel(FillingTarget):
     def engine_version(self, harness: str) -> str:
         return f"JPMML evaluator {version_of(harness, 'pmml-evaluator')}"
 
-    def ask(self, harness: str, names: tuple[str, ...], text: str, columns: Any) -> Floats:
+    def run(self, model: Additive | Filled, text: str, columns: Any) -> Floats:
         if self.score != "score":
             raise ValueError(f"parity is of pmml with score='score', which the harness asks for, got {self.score!r}")
-        return run_harness(harness, {"model.pmml": text}, list(names), columns, missing="")
+        return run_harness(str(self.harness), {"model.pmml": text}, list(model.used), columns, missing="")
 
 
 def _treatments(filled: Filled) -> dict[str, dict[str, str]]:

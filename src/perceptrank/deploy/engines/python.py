@@ -99,25 +99,18 @@ class PythonFunction(SumTarget):
         return _SOURCE.format(terms=terms, **_settings(folded)), []
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        rows: list[tuple[Any, ...]]
-        if additive.has_steps:
-            rows = [(curve.name, curve.edges, curve.heights) for curve in additive.curves]
-            own = {"side": "left", "body": _STEPS, "parts": "edges, heights"}
-            own["columns"] = "edges, and what it adds: up to the first, up to the second, ..., above the last"
-        else:
-            rows = [(curve.name, curve.before, curve.edges, curve.heights) for curve in additive.curves]
-            own = {"side": "right", "body": _LINES, "parts": "scaling, edges, heights"}
-            own["columns"] = "what it is scaled by, edges, and what it adds there: linear in between, constant beyond"
+        rows, parts, columns = additive.rows()
+        own = {"side": "left", "body": _STEPS} if additive.has_steps else {"side": "right", "body": _LINES}
         terms = "\n".join(f"    {row!a}," for row in rows)
-        return _CURVES.format(terms=terms, **own, **_settings(additive)), []
+        return _CURVES.format(terms=terms, parts=parts, columns=columns, **own, **_settings(additive)), []
 
     def engine(self) -> str:
         return f"{platform.python_implementation()} {platform.python_version()}"
 
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+    def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
         made: dict[str, Any] = {}
         exec(compile(text, "<exported>", "exec"), made)
-        return np.array([made["score"](dict(zip(given.used, row, strict=True))) for row in columns.tolist()])
+        return np.array([made["score"](dict(zip(model.used, row, strict=True))) for row in columns.tolist()])
 
 
 def _settings(given: Folded | Additive) -> dict[str, Any]:

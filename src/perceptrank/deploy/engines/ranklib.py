@@ -13,7 +13,7 @@ from perceptrank.deploy.engines.programs import find_program, run_program
 from perceptrank.deploy.engines.trees import FloatTree, float_trees
 from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import SumTarget
+from perceptrank.deploy.target import SumTarget, note_no_bias
 from perceptrank.kernels.arrays import Floats
 
 # RankLib skips these lines, but for the first, which names the kind of model.
@@ -59,8 +59,7 @@ class RankLibModel(SumTarget):
             f"features are numbers, from 1 for {folded.names[0]!r} to {len(folded.names)} for {folded.names[-1]!r}",
             "RankLib reads features as float32; it must not normalise them (no -norm): weights are of raw features",
         ]
-        if folded.constant:
-            notes.append(f"there is no bias: {folded.constant:g} is left out of every score, which changes no order")
+        notes += note_no_bias(folded.constant)
         return _HEAD + " ".join(f"{place + 1}:{weights[place]!r}" for place in places) + "\n", notes
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
@@ -78,9 +77,8 @@ class RankLibModel(SumTarget):
             f"features are numbers, their columns from 1 on: {first.place + 1} for {first.name!r}, {last.place + 1} "
             f"for {last.name!r}",
             "RankLib must not normalise features (no -norm): thresholds are of raw features",
+            *note_no_bias(found.dropped),
         ]
-        if found.dropped:
-            notes.append(f"there is no bias: {found.dropped:g} is left out of every score, which changes no order")
         return text + "\n", notes
 
     def drops(self, function: RankingFunction) -> float:
@@ -99,8 +97,8 @@ class RankLibModel(SumTarget):
             raise FileNotFoundError(f"the option jar of ranklib must be RankLib's jar file, got {self.jar!r}")
         return [find_program("java", "RankLib"), "-cp", str(Path(self.jar).resolve()), "ciir.umass.edu.eval.Evaluator"]
 
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
-        numbers = (given.places + 1).tolist()
+    def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
+        numbers = (model.places + 1).tolist()
         lines = [
             "0 qid:1 " + " ".join(f"{number}:{value!r}" for number, value in zip(numbers, row, strict=True))
             for row in columns.tolist()

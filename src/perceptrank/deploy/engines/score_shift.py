@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +11,10 @@ from perceptrank.deploy.engines.trees import FloatTrees
 from perceptrank.deploy.folding import fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.sources import format_of, open_sources
-from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.kernels.arrays import Floats
+from perceptrank.stream.blocks import as_blocks
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import AnyFeatures
 
 SHIFT_FEATURE = "perceptrank_shift"
 _ULP = float(np.finfo(np.float32).eps)
@@ -62,15 +64,11 @@ def make_shift(
             folded.constant - dropped, float(weights @ offsets), len(weights), "documents without negative features"
         )
     least, size, documents = math.inf, 0.0, 0
-    for block in as_blocks(_opened(given, target, len(folded.names)), required=True):
-        for part in block.blocks():
-            aligned = function.aligned(part)
-            in_double = aligned.with_features(aligned.X.astype(np.float64))
-            least = min(least, float(np.min(model.scores(in_double))) - dropped)
-            size = max(size, float(((np.abs(folded.columns(in_double.X)) + offsets) @ np.abs(weights)).max()))
-            documents += part.n_documents
-    what = f"the {documents:,} documents of {os.fspath(given) if _is_path(given) else 'the stream'}"
-    return _enough(least, size, len(weights), what)
+    for X, scores in _score(given, target, model, function):
+        least = min(least, float(np.min(scores)) - dropped)
+        size = max(size, float(((np.abs(folded.columns(X)) + offsets) @ np.abs(weights)).max()))
+        documents += len(scores)
+    return _enough(least, size, len(weights), _documents_of(given, documents))
 
 
 def make_tree_shift(given: Any, target: str, model: Any, function: RankingFunction, trees: FloatTrees) -> Shift:
@@ -81,26 +79,26 @@ def make_tree_shift(given: Any, target: str, model: Any, function: RankingFuncti
         least = math.fsum(min(tree.leaves) for tree in trees.trees)
         return _enough(least, trees.size, len(trees.trees), "all documents", _IN_LEAVES)
     least, documents = math.inf, 0
-    for block in as_blocks(_opened(given, target, len(function.names)), required=True):
+    for _, scores in _score(given, target, model, function):
+        least, documents = min(least, float(np.min(scores)) - trees.dropped), documents + len(scores)
+    return _enough(least, trees.size, len(trees.trees), _documents_of(given, documents), _IN_LEAVES)
+
+
+def _score(given: Any, target: str, model: Any, function: RankingFunction) -> Iterator[tuple[AnyFeatures, Floats]]:
+    """Yield features and the model's scores of the documents of a file or a stream, in double precision."""
+    if isinstance(given, (str, os.PathLike)):
+        letor: dict[str, Any] = {"n_features": len(function.names)} if format_of(given) == "letor" else {}
+        given = open_sources([given], **letor)
+    if not isinstance(given, (QueryStream, Iterable)) or isinstance(given, bytes):
+        raise ValueError(f"shift of the target {target} must be a number, 'auto', a file or a stream, got {given!r}")
+    for block in as_blocks(given, required=True):
         for part in block.blocks():
             aligned = function.aligned(part)
-            scores = model.scores(aligned.with_features(aligned.X.astype(np.float64)))
-            least, documents = min(least, float(np.min(scores)) - trees.dropped), documents + part.n_documents
-    what = f"the {documents:,} documents of {os.fspath(given) if _is_path(given) else 'the stream'}"
-    return _enough(least, trees.size, len(trees.trees), what, _IN_LEAVES)
+            yield aligned.X, model.scores(aligned)
 
 
-def _opened(given: Any, target: str, n_features: int) -> Blocks:
-    if _is_path(given):
-        letor: dict[str, Any] = {"n_features": n_features} if format_of(given) == "letor" else {}
-        return open_sources([given], **letor)
-    if isinstance(given, (QueryStream, Iterable)) and not isinstance(given, (str, bytes)):
-        return given
-    raise ValueError(f"shift of the target {target} must be a number, 'auto', a file or a stream, got {given!r}")
-
-
-def _is_path(given: Any) -> bool:
-    return isinstance(given, (str, os.PathLike))
+def _documents_of(given: Any, n: int) -> str:
+    return f"the {n:,} documents of {os.fspath(given) if isinstance(given, (str, os.PathLike)) else 'the stream'}"
 
 
 def _enough(least: float, size: float, n: int, what: str, how: str = _BY_FEATURE) -> Shift:

@@ -10,13 +10,11 @@ from urllib.parse import quote, urlencode
 
 import numpy as np
 
-from perceptrank.deploy.additive import Additive
 from perceptrank.deploy.engines.elasticsearch import in_place
 from perceptrank.deploy.engines.engine_server import EngineError, EngineServer, Removal
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTree
-from perceptrank.deploy.folding import Folded
 from perceptrank.kernels.arrays import Floats, Ints
 
 _AT_ONCE = 500  # documents in a request
@@ -48,16 +46,10 @@ class SolrModel(FloatModel):
         if not isinstance(self.store, str) or not self.store:
             raise ValueError(f"store of the target solr must be a name, got {self.store!r}")
 
-    def write(self, folded: Folded) -> tuple[str, list[str]]:
-        return self._with_store(*super().write(folded))
-
-    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        return self._with_store(*super().write_curves(additive))
-
-    def _with_store(self, text: str, notes: list[str]) -> tuple[str, list[str]]:
-        if self.part == "model":
-            notes.append("the feature store must have the features first: part=features drafts them")
-        return text, notes
+    def own_notes(self) -> list[str]:
+        if self.part == "features":
+            return []
+        return ["the feature store must have the features first: part=features drafts them"]
 
     def draft(self, names: list[str], fields: list[str]) -> Any:
         features = [
@@ -118,18 +110,54 @@ class SolrModel(FloatModel):
         return with_slack(threshold_before_slack(threshold))
 
     def ask_name(self, server: EngineServer) -> str:
-        return engine_of(server)
+        lucene = server.ask("GET", "/admin/system?wt=json").get("lucene", {})
+        if "solr-spec-version" not in lucene:
+            raise EngineError(f"{server.address} does not tell its version: it is no core of Solr")
+        return f"Solr {lucene['solr-spec-version']} at {server.address}"
 
     def ask_scores(
         self, server: EngineServer, names: list[str], body: Callable[[Any], Any], values: Any, offsets: Ints
     ) -> Floats:
-        return scores_of(
-            server,
-            lambda name, fields: replace(self, store=name).draft(names, fields),
-            lambda name: body(replace(self, store=name, model_name=name)),
-            values,
-            offsets,
-        )
+        """Return the scores that Solr gives to documents, which are put into an empty core and removed again.
+
+        The server is a core or collection whose configuration has the query parser ltr.
+        """
+        n_present = _select(server, {"q": "{!lucene}*:*", "rows": "0"})["response"]["numFound"]
+        if n_present:
+            raise ValueError(
+                f"{server.address} has {n_present:,} documents, among which parity puts none: give it an empty core or "
+                "collection, which is empty again afterwards"
+            )
+        key = server.ask("GET", "/schema/uniquekey?wt=json")["uniqueKey"]
+        name = f"perceptrank_{secrets.token_hex(8)}"
+        fields = [f"{name}_{j}_f" for j in range(values.shape[1])]
+        own = replace(self, store=name, model_name=name)
+        with server.leaving_nothing() as removals:
+            store, models = "/schema/feature-store", "/schema/model-store"
+            try:
+                server.make(removals, Removal("DELETE", f"{store}/{name}"), "PUT", store, own.draft(names, fields))
+            except EngineError as error:
+                if error.status in (400, 404, 405) and "/schema/" in str(error):
+                    raise EngineError(
+                        f"{error}; is the learning-to-rank module in Solr, and the query parser ltr in solrconfig.xml?",
+                        error.status,
+                    ) from None
+                raise
+            server.make(removals, Removal("DELETE", f"{models}/{name}"), "PUT", models, body(own))
+            _add_documents(server, removals, name, key, fields, values, offsets)
+            scores = np.full(len(values), np.nan)
+            for q, (start, stop) in enumerate(pairwise(offsets.tolist())):
+                search = {
+                    "q": "{!lucene}*:*",
+                    "fq": f"{{!term f={name}_query_s}}{q}",
+                    "rq": f"{{!ltr model={name} reRankDocs={stop - start}}}",
+                    "fl": f"{key},score",
+                    "rows": str(stop - start),
+                }
+                hits = _select(server, search)["response"]["docs"]
+                ranked = [(int(hit[key].removeprefix(f"{name}_")), hit["score"]) for hit in hits]
+                scores[start:stop] = in_place(server, ranked, start, stop)
+        return scores
 
 
 def with_slack(threshold: float) -> float:
@@ -152,63 +180,6 @@ def _root(tree: FloatTree) -> dict[str, Any]:
         return {"feature": tree.name, "threshold": repr(threshold), "left": up, "right": above}
 
     return tree.nested(lambda value: {"value": repr(value)}, split)
-
-
-def engine_of(server: EngineServer) -> str:
-    """Name the version of Solr."""
-    lucene = server.ask("GET", "/admin/system?wt=json").get("lucene", {})
-    if "solr-spec-version" not in lucene:
-        raise EngineError(f"{server.address} does not tell its version: it is no core of Solr")
-    return f"Solr {lucene['solr-spec-version']} at {server.address}"
-
-
-def scores_of(
-    server: EngineServer,
-    features: Callable[[str, list[str]], Any],
-    model: Callable[[str], Any],
-    columns: Any,
-    offsets: Ints,
-) -> Floats:
-    """Return the scores that Solr gives to documents, which are put into an empty core and removed again.
-
-    The server is a core or collection whose configuration has the query parser ltr. `features` and `model` return the
-    bodies of requests: of a store with the values in some fields, and of a model with a name, and a store of that name.
-    """
-    found = _select(server, {"q": "{!lucene}*:*", "rows": "0"})["response"]["numFound"]
-    if found:
-        raise ValueError(
-            f"{server.address} has {found:,} documents, among which parity puts none: give it an empty core or "
-            "collection, which is empty again afterwards"
-        )
-    key = server.ask("GET", "/schema/uniquekey?wt=json")["uniqueKey"]
-    name = f"perceptrank_{secrets.token_hex(8)}"
-    fields = [f"{name}_{j}_f" for j in range(columns.shape[1])]
-    with server.leaving_nothing() as removals:
-        store, models = "/schema/feature-store", "/schema/model-store"
-        try:
-            server.make(removals, Removal("DELETE", f"{store}/{name}"), "PUT", store, features(name, fields))
-        except EngineError as error:
-            if error.status in (400, 404, 405) and "/schema/" in str(error):
-                raise EngineError(
-                    f"{error}; is the learning-to-rank module in Solr, and the query parser ltr in solrconfig.xml?",
-                    error.status,
-                ) from None
-            raise
-        server.make(removals, Removal("DELETE", f"{models}/{name}"), "PUT", models, model(name))
-        _add_documents(server, removals, name, key, fields, columns, offsets)
-        scores = np.full(len(columns), np.nan)
-        for q, (start, stop) in enumerate(pairwise(offsets.tolist())):
-            asked = {
-                "q": "{!lucene}*:*",
-                "fq": f"{{!term f={name}_query_s}}{q}",
-                "rq": f"{{!ltr model={name} reRankDocs={stop - start}}}",
-                "fl": f"{key},score",
-                "rows": str(stop - start),
-            }
-            ranked = _select(server, asked)["response"]["docs"]
-            pairs = [(int(one[key].removeprefix(f"{name}_")), one["score"]) for one in ranked]
-            scores[start:stop] = in_place(server, pairs, start, stop)
-    return scores
 
 
 def _add_documents(

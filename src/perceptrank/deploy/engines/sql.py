@@ -54,12 +54,12 @@ class SqlQuery(SumTarget):
                 raise ValueError(f"{option} of the target sql must be a name, got {value!r}")
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
-        return self._written(folded)
+        return self._write(folded)
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        return self._written(additive)
+        return self._write(additive)
 
-    def _written(self, given: Folded | Additive) -> tuple[str, list[str]]:
+    def _write(self, given: Folded | Additive) -> tuple[str, list[str]]:
         self._check_names([*given.used, self.score])
         notes = ["a document's score is NULL if one of its features is"]
         if given.is_sparse:
@@ -149,8 +149,8 @@ class SqlQuery(SumTarget):
             return f"DuckDB {_duckdb().__version__}"
         return f"PostgreSQL {self._psql('SHOW server_version;').strip()}"
 
-    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
-        names = given.used
+    def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
+        names = model.used
         place = "place"
         while place.lower() in {name.lower() for name in [*names, self.score]}:
             place += "_"

@@ -45,8 +45,6 @@ class VespaProfile(FillingTarget):
 
     Parameters
     ----------
-    harness : str, optional
-        For parity: the folder of a harness that runs the engine. Without, scores are emulated.
     profile_name : str
         Its name.
     inherits : str
@@ -180,13 +178,13 @@ class VespaProfile(FillingTarget):
     def engine_version(self, harness: str) -> str:
         return f"Vespa {version_of(harness, 'searchlib')}, its ranking expressions in Java"
 
-    def ask(self, harness: str, names: tuple[str, ...], text: str, columns: Any) -> Floats:
-        words, _ = self._words(names)
+    def run(self, model: Additive | Filled, text: str, columns: Any) -> Floats:
+        words, _ = self._words(model.used)
         fields = "".join(f"field {word} type double {{\n indexing: attribute\n }}\n" for word in words.values())
         parents = "" if self.inherits == "default" else f"rank-profile {self.inherits} {{}}\n"
         schema = f"schema documents {{\ndocument documents {{\n{fields}}}\n{parents}{text}}}\n"
-        references = [self._reference(name, words) for name in names]
-        return run_harness(harness, {"schema.sd": schema}, references, columns, missing="NaN")
+        references = [self._reference(name, words) for name in model.used]
+        return run_harness(str(self.harness), {"schema.sd": schema}, references, columns, missing="NaN")
 
 
 def _signed(terms: list[tuple[float, str]]) -> Iterator[str]:

@@ -15,15 +15,7 @@ from perceptrank.stream.query_stream import QueryStream
 
 
 class Difference(NamedTuple):
-    """The difference of a feature's contributions to two documents.
-
-    Attributes
-    ----------
-    feature : str
-    difference : float
-    first, second : float
-        The contributions.
-    """
+    """The difference of a feature's contributions to two documents: the first minus the second."""
 
     feature: str
     difference: float
@@ -37,6 +29,13 @@ class Contributions:
 
     The sum is exact: `math.fsum` of a document's row of `values` and of `rounding` is its score by `predict`, bit for
     bit. `rounding` is what floating point arithmetic adds to or takes from the sum of the contributions.
+
+    Methods take:
+
+    - `document`: rank of a document, from 0 on; the method `find` takes its id.
+    - `first`, `second`: ids of documents. ValueError is raised if there is no such document, or several.
+    - `n`, `n_documents`: largest number of features or documents; by default all.
+    - `library`: library of a data frame, "pandas" or "polars", which must be installed.
 
     Attributes
     ----------
@@ -70,27 +69,14 @@ class Contributions:
         return len(self.documents)
 
     def total(self, document: int) -> float:
-        """Return the sum of all contributions to a document, and of rounding: its score.
-
-        Parameters
-        ----------
-        document : int
-            Rank of the document, from 0 on.
-        """
+        """Return the sum of all contributions to a document, and of rounding: its score."""
         return math.fsum([*self.values[document].tolist(), *self.rounding[document].tolist()])
 
     def largest(self, document: int, n: int | None = None) -> list[tuple[str, float]]:
         """Return names of features and their contributions to a document, largest first.
 
         The largest are those that differ most from their mean in the query, which move the document up or down; of a
-        query of one document, those farthest from 0.
-
-        Parameters
-        ----------
-        document : int
-            Rank of the document, from 0 on.
-        n : int, optional
-            At most so many; default all that are not 0.
+        query of one document, those farthest from 0. Those that are 0 are left out.
         """
         row = self.values[document]
         apart = np.abs(row - self.values.mean(axis=0)) if len(self) > 1 else np.abs(row)
@@ -99,54 +85,23 @@ class Contributions:
         return [(self.features[j], float(row[j])) for j in chosen]
 
     def find(self, document: str) -> int:
-        """Return the rank of a document, from 0 on.
-
-        Parameters
-        ----------
-        document : str
-            Its id.
-
-        Raises
-        ------
-        ValueError
-            If there is no such document, or several.
-        """
-        found = [rank for rank, name in enumerate(self.documents) if name == str(document)]
-        if len(found) != 1:
+        """Return the rank of a document, from 0 on, by its id; raise ValueError if there is none, or several."""
+        ranks = [rank for rank, name in enumerate(self.documents) if name == str(document)]
+        if len(ranks) != 1:
             some = ", ".join(map(repr, self.documents[:5])) + (", …" if len(self) > 5 else "")
-            problem = "has no document" if not found else f"has {len(found)} documents"
+            problem = "has no document" if not ranks else f"has {len(ranks)} documents"
             raise ValueError(f"query {self.qid!s} {problem} {document!r}: its documents are {some}")
-        return found[0]
+        return ranks[0]
 
     def why(self, first: str, second: str) -> list[Difference]:
-        """Return by how much each feature, and rounding, puts one document ahead of another, largest first.
-
-        Parameters
-        ----------
-        first, second : str
-            Ids of documents.
-
-        Raises
-        ------
-        ValueError
-            If there is no such document, or several.
-        """
-        one, other = self.find(first), self.find(second)
-        found = [
-            Difference(name, a - b, a, b)
-            for name, a, b in zip(self.features, self.values[one].tolist(), self.values[other].tolist(), strict=True)
-            if a != b
-        ]
-        return sorted(found, key=lambda item: -abs(item.difference))
+        """Return by how much each feature puts one document ahead of another, largest first."""
+        values, others = self.values[self.find(first)].tolist(), self.values[self.find(second)].tolist()
+        pairs = zip(self.features, values, others, strict=True)
+        rows = [Difference(name, a - b, a, b) for name, a, b in pairs if a != b]
+        return sorted(rows, key=lambda row: -abs(row.difference))
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """Return a data frame with a row for each document and a column for each feature.
-
-        Parameters
-        ----------
-        library : either "pandas" or "polars"
-            Library of the frame; it must be installed.
-        """
+        """Return a data frame with a row for each document and a column for each feature."""
         columns: dict[str, Any] = {
             "rank": np.arange(1, len(self) + 1),
             "document": list(self.documents),
@@ -158,29 +113,20 @@ class Contributions:
         return make_frame(columns | {"(rounding)": self.rounding.sum(axis=1)}, library)
 
     def as_plain(self, n_documents: int | None = None) -> dict[str, Any]:
-        """Return it as plain values, for JSON.
-
-        Parameters
-        ----------
-        n_documents : int, optional
-            At most so many documents, the best; default all.
-        """
-        shown = range(len(self))[:n_documents]
-        return {
-            "qid": self.qid if isinstance(self.qid, int) else str(self.qid),
-            "n_documents": len(self),
-            "documents": [
-                {
-                    "rank": rank + 1,
-                    "document": self.documents[rank],
-                    "relevance": float(self.relevance[rank]),
-                    "score": float(self.scores[rank]),
-                    "contributions": dict(self.largest(rank)),
-                    "rounding": self.rounding[rank].tolist(),
-                }
-                for rank in shown
-            ],
-        }
+        """Return it as plain values, for JSON."""
+        documents = [
+            {
+                "rank": rank + 1,
+                "document": self.documents[rank],
+                "relevance": float(self.relevance[rank]),
+                "score": float(self.scores[rank]),
+                "contributions": dict(self.largest(rank)),
+                "rounding": self.rounding[rank].tolist(),
+            }
+            for rank in range(len(self))[:n_documents]
+        ]
+        qid = self.qid if isinstance(self.qid, int) else str(self.qid)
+        return {"qid": qid, "n_documents": len(self), "documents": documents}
 
     def __str__(self) -> str:
         from perceptrank.deploy.explanation.text import query_text
@@ -196,15 +142,15 @@ class Contributions:
 def contributions_of(terms: Terms, query: QueryStream) -> Contributions:
     """Return the contributions of features to the scores of a stream of one query."""
     query = terms.aligned(query)
-    scores = terms.scores(query)
-    made = terms.contributions(query)
-    if isinstance(made, Products):
-        active, columns = np.unique(made.features, return_inverse=True)
+    scores = terms.state.scores(query)
+    products = terms.contributions(query)
+    if isinstance(products, Products):
+        active, columns = np.unique(products.features, return_inverse=True)
         values = np.zeros((query.n_documents, len(active)))
-        values[made.rows, columns] = made.values
+        values[products.rows, columns] = products.values
     else:
-        active = np.flatnonzero(made.any(axis=0))
-        values = made[:, active]
+        active = np.flatnonzero(products.any(axis=0))
+        values = products[:, active]
     if not np.isfinite(values).all():
         raise ValueError("contributions overflow: the features are too large")
     apart = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
@@ -241,7 +187,7 @@ def _rounding(score: float, values: list[float]) -> list[float]:
     """
     rests: list[float] = []
     while not rests or math.fsum([*values, *rests]) != score:
-        rests.append(math.fsum([score, *(-one for one in values), *(-one for one in rests)]))
+        rests.append(math.fsum([score, *(-value for value in values), *(-rest for rest in rests)]))
     return rests
 
 

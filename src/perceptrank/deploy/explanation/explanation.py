@@ -35,17 +35,9 @@ SIGNS = {1: "+", -1: "-", 0: "±"}
 class Weight(NamedTuple):
     """A weight of something that is made of a feature.
 
-    Attributes
-    ----------
-    feature : str
-    form : str
-        What it is the weight of: "weight" of the feature itself, "deviation", "z-score", "normal score", "curve", ...
-    value : float
-        The weight: what one unit of this form adds to the score.
-    unit : str
-        That unit, in words.
-    per_unit : float or None
-        The weight of the feature in its own, raw units, if the model is linear in it.
+    Its `form` is "weight" for the feature itself, "deviation", "z-score", "normal score", "curve", …; its `value`
+    is what one `unit` of that adds to the score. If the model is linear in the feature, `per_unit` is its weight in its
+    own, raw units.
     """
 
     feature: str
@@ -58,19 +50,10 @@ class Weight(NamedTuple):
 class FeatureEffect(NamedTuple):
     """The effect of a feature on scores.
 
-    Attributes
-    ----------
-    feature : str
-    sign : str
-        "+" if more of it is better, "-" if less is, "±" if it depends.
-    importance : float
-        How far it moves scores, NaN if that is not known.
-    share : float
-        That divided by the sum over all features.
-    weights : dict
-        Its weights, by form; of a feature in bins, its curve is in `Explanation.curves`.
-    per_unit : float or None
-        Its weight in its own, raw units, if the model is linear in it.
+    Its `sign` is "+" if more of it is better, "-" if less is, "±" if it depends. Its `importance` is how far it moves
+    scores, NaN if that is not known, and `share` is that divided by the sum over all features. Its `weights` are by
+    form; curves of features in bins are in `Explanation.curves`. If the model is linear in it, `per_unit` is its weight
+    in its own, raw units.
     """
 
     feature: str
@@ -84,6 +67,11 @@ class FeatureEffect(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """An explanation of what a model has learned, as it was when `explain` read it.
+
+    Parameters that several methods take:
+
+    - `top`, `n`: largest number of features, curves and changes.
+    - `library`: library of a data frame, "pandas" or "polars", which must be installed.
 
     Attributes
     ----------
@@ -117,13 +105,7 @@ class Explanation:
         return self.largest(None)
 
     def largest(self, n: int | None) -> tuple[FeatureEffect, ...]:
-        """Return the most important features first; by the size of weights if importance is unknown.
-
-        Parameters
-        ----------
-        n : int or None
-            At most so many; None for all that have a weight.
-        """
+        """Return the most important features first; by the size of weights if importance is unknown."""
         terms, effects, chosen = self._terms, self._effects, self._order[:n]
         whole = float(effects.importance[self._order].sum())
         weights: dict[int, dict[str, float]] = {j: {} for j in chosen.tolist()}
@@ -136,13 +118,13 @@ class Explanation:
                     weights[j][label] = weights[j].get(label, 0.0) + weight
                 before = raw[j]
                 raw[j] = None if before is None or not outputs.linear[k] else before + weight * float(outputs.factor[k])
-        found = []
+        rows = []
         for j in chosen.tolist():
             importance = float(effects.importance[j])
             share = 0.0 if whole == 0.0 else importance / whole
             sign = SIGNS[int(effects.signs[j])]
-            found.append(FeatureEffect(terms.features[j], sign, importance, share, weights[j], raw[j]))
-        return tuple(found)
+            rows.append(FeatureEffect(terms.features[j], sign, importance, share, weights[j], raw[j]))
+        return tuple(rows)
 
     @cached_property
     def _order(self) -> Ints:
@@ -161,7 +143,7 @@ class Explanation:
     def weights(self) -> tuple[Weight, ...]:
         """All weights that are not 0, those of the most important feature first."""
         terms, place = self._terms, {j: number for number, j in enumerate(self._order.tolist())}
-        found = []
+        rows = []
         for part in terms.parts:
             for k in part.order.tolist():
                 form, j = terms.forms[int(part.outputs.form[k])], int(part.outputs.source[k])
@@ -169,13 +151,13 @@ class Explanation:
                 if part.outputs.curve[k] >= 0:
                     label = f"{label} {int(part.outputs.place[k])}"
                 raw = value * float(part.outputs.factor[k]) if part.outputs.linear[k] else None
-                found.append((place[j], Weight(terms.features[j], label, value, form.unit, raw)))
-        return tuple(weight for _, weight in sorted(found, key=lambda pair: pair[0]))
+                rows.append((place[j], Weight(terms.features[j], label, value, form.unit, raw)))
+        return tuple(weight for _, weight in sorted(rows, key=lambda pair: pair[0]))
 
     @property
     def importance(self) -> dict[str, float]:
         """Importance of each feature that has a weight, largest first; NaN if it is not known (`importance_is`)."""
-        return {one.feature: one.importance for one in self.features}
+        return {row.feature: row.importance for row in self.features}
 
     @property
     def curves(self) -> dict[str, list[Curve]]:
@@ -222,13 +204,7 @@ class Explanation:
         return contributions_of(self._terms, find_query(self._stream, query))
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """Return a data frame with a row for each feature that has a weight.
-
-        Parameters
-        ----------
-        library : either "pandas" or "polars"
-            Library of the frame; it must be installed.
-        """
+        """Return a data frame with a row for each feature that has a weight."""
         rows = self.features
         labels = list(dict.fromkeys(label for row in rows for label in row.weights))
         columns: dict[str, Any] = {
@@ -242,13 +218,7 @@ class Explanation:
         return make_frame(columns, library)
 
     def as_plain(self, top: int | None = None) -> dict[str, Any]:
-        """Return it as plain values, for JSON.
-
-        Parameters
-        ----------
-        top : int, optional
-            At most so many features, curves and changes; default all.
-        """
+        """Return it as plain values, for JSON."""
         return {
             "algorithm": self.name,
             "settings": self.settings,
@@ -256,12 +226,14 @@ class Explanation:
             "importance": self.importance_is,
             "units": {form.label: form.unit for form in self.forms},
             "n_features": self.n_features,
-            "features": [one._asdict() for one in self.largest(top)],
+            "features": [row._asdict() for row in self.largest(top)],
             "curves": {
-                name: [{"edges": one.edges.tolist(), "values": one.values.tolist(), "of": one.of} for one in own]
+                name: [
+                    {"edges": curve.edges.tolist(), "values": curve.values.tolist(), "of": curve.of} for curve in own
+                ]
                 for name, own in islice(self.curves.items(), top)
             },
-            "changes": [one._asdict() for one in self.changes[:top]],
+            "changes": [change._asdict() for change in self.changes[:top]],
             "notes": list(self.notes),
         }
 
@@ -272,8 +244,6 @@ class Explanation:
         ----------
         width : int
             Number of columns.
-        top : int
-            Number of features.
         """
         from perceptrank.deploy.explanation.text import explanation_text
 
@@ -286,8 +256,6 @@ class Explanation:
         ----------
         path : path
             Image file; the suffix selects the format. It needs matplotlib (extra ``plot``).
-        top : int
-            Number of features.
         """
         from perceptrank.deploy.explanation.plot import draw_explanation
 
@@ -332,10 +300,10 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     ... )
     >>> ranker = pr.ListwisePerceptron(transforms=None)
     >>> trace = ranker.learn(stream)
-    >>> found = explain(ranker, stream)
-    >>> [(one.feature, one.sign, one.per_unit) for one in found.features]
+    >>> explanation = explain(ranker, stream)
+    >>> [(row.feature, row.sign, row.per_unit) for row in explanation.features]
     [('price', '-', -4.0), ('title', '+', 2.0)]
-    >>> query = found.contributions()
+    >>> query = explanation.contributions()
     >>> query.documents, query.total(0) == float(ranker.predict(stream).max())
     (('2', '1'), True)
     """
@@ -352,22 +320,31 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     if since is not None:
         models.append(_other_terms(since, first))
     measured = [None] * len(models) if stream is None else measure_importance(models, stream)
-    found = [effects_of(one, importance) for one, importance in zip(models, measured, strict=True)]
-    terms, effects, notes = models[0], found[0], list(models[0].notes)
+    effects = [effects_of(terms, importance) for terms, importance in zip(models, measured, strict=True)]
+    notes = list(models[0].notes)
     changes: tuple[FeatureChange, ...] = ()
     if since is not None:
         for k in (0, 1):
-            if found[k].importance_is == UNKNOWN:
-                found[k] = lend_spreads(models[k], found[k], models[1 - k])
-        effects, kinds = found[0], {one.importance_is for one in found} - {FROM_OTHER}
+            if effects[k].importance_is == UNKNOWN:
+                effects[k] = lend_spreads(models[k], effects[k], models[1 - k])
+        kinds = {own.importance_is for own in effects} - {FROM_OTHER}
         if UNKNOWN in kinds:
             notes.append("changes are of weights alone, each a share of all, as importance is unknown: give queries")
         elif len(kinds) > 1:
             notes.append("the models know spreads of different kinds: give queries to compare both by the same")
-        changes = changes_between(*(_shares(models[k], found[k], by_weight=UNKNOWN in kinds) for k in (1, 0)))
+        changes = changes_between(*(_shares(models[k], effects[k], by_weight=UNKNOWN in kinds) for k in (1, 0)))
     name = str(getattr(ranker, "name", type(ranker).__name__))
-    history = history_of(terms.model, terms.state)
-    return Explanation(name, repr(ranker), history, effects.importance_is, changes, tuple(notes), terms, effects, kept)
+    return Explanation(
+        name,
+        repr(ranker),
+        history_of(models[0].model, models[0].state),
+        effects[0].importance_is,
+        changes,
+        tuple(notes),
+        models[0],
+        effects[0],
+        kept,
+    )
 
 
 def _other_terms(since: Any, first: QueryStream | None) -> Terms:
@@ -388,8 +365,8 @@ def find_query(stream: Blocks, qid: Any = None) -> QueryStream:
     for block in as_blocks(stream, required=True):
         if qid is None:
             return block[:1]
-        for number, found in enumerate(block.qids.tolist()):
-            if found == qid or str(found) == str(qid):
+        for number, own in enumerate(block.qids.tolist()):
+            if own == qid or str(own) == str(qid):
                 return block[number : number + 1]
     raise ValueError(f"the stream has no query {qid!r}")
 

@@ -18,20 +18,10 @@ from perceptrank.learners.wrappers.wrapper import Ensemble
 class History:
     """The history of a model.
 
-    Attributes
-    ----------
-    queries, rounds, updates : int
-        Number of queries learned from, of rounds, and of those that moved the weights.
-    moved : float
-        Weight moved in all rounds; with a theorem, at least what rankings by the current weights have lost.
-    ranks_with : str
-        "mean" or "current".
-    losses : dict
-        Cumulative losses of a listwise perceptron: of the rankings used, by the mean, and by the current weights.
-    largest_margin : float or None
-        Certificate: no ranker has a larger margin on the queries that were learned.
-    lines : tuple of str
-        What there is to say, in words.
+    It has learned from so many `queries`, in `rounds` of which `updates` moved the weights, by `moved` in all; with a
+    theorem, rankings by the current weights have lost at most that. `ranks_with` is "mean" or "current". `losses` are
+    cumulative losses of a listwise perceptron: of the rankings used, by the mean, and by the current weights. No ranker
+    has a margin above `largest_margin` on the queries that were learned. `lines` say all this in words.
     """
 
     queries: int

@@ -2,14 +2,12 @@
 
 import math
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perceptrank.evaluation.cards import FALLING, OTHER, RISING
-from perceptrank.evaluation.plots import check_drawable, literal, plot_metadata
-from perceptrank.io.atomic import replaced_file
+from perceptrank.evaluation.plots import literal, saved_figure
 
 if TYPE_CHECKING:
     from perceptrank.deploy.explanation.effects import Curve
@@ -24,22 +22,13 @@ _TICKS = 5
 
 def draw_explanation(found: "Explanation", path: str | os.PathLike[str], top: int) -> None:
     """Draw an explanation; the suffix of the path selects the image format."""
-    check_drawable(path)
     if not found.n_weighted:
         raise ValueError("all weights are 0: there is nothing to draw")
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context({"svg.hashsalt": "", "svg.fonttype": "none"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # names in scripts that the font lacks
-        figure = Figure(layout="constrained")
+    with saved_figure(path, f"what {found.name} has learned") as figure:
         if found.curves:
             _draw_curves(found, figure, top)
         else:
             _draw_bars(found, figure, top)
-        kind = os.path.splitext(path)[1].lower()[1:]
-        with replaced_file(path) as file:
-            figure.savefig(file, format=kind, dpi=150, metadata=plot_metadata(kind, f"what {found.name} has learned"))
 
 
 def _draw_curves(found: "Explanation", figure: Any, top: int) -> None:

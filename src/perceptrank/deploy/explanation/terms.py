@@ -1,6 +1,7 @@
 """A model as a sum over features: which weights belong to which feature, read in one moment."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ class Step(NamedTuple):
 class Part(NamedTuple):
     """Weights of features after some steps; scores are the sum of the products of all parts."""
 
-    name: str  # the member of an ensemble that it comes from, if there are several parts
     steps: list[Step]
     weights: Floats  # weights of the transformed features
     outputs: Outputs  # what these are
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     starts: Ints
     features: Ints
 
-    def transformed(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> AnyFeatures:
+    def transform(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> AnyFeatures:
         """Return the features that the weights belong to."""
         for state, transforms in self.steps:
             X = transformed(transforms, as_learned(state, X), offsets, names)
@@ -84,15 +84,19 @@ class Terms:
         notes = (
             [] if names else [f"the features have no names: they are f1 to f{n_inputs}, in the order of the columns"]
         )
-        lineage = Lineage()
-        parts = []
-        found = _parts(model, state)
-        for name, steps, weights in found:
-            label = name if len(found) > 1 else ""
-            parts.append(_read(label, steps, weights, names, n_inputs, lineage, features, notes))
-        return cls(
-            model, state, names, tuple(features), parts, lineage.forms, lineage.curves, tuple(dict.fromkeys(notes))
-        )
+        if type(state).linear_scores is not Model.linear_scores:
+            raise ValueError(
+                f"{type(model).__name__} ranks in a way of its own, not by weights of features: it cannot be explained"
+            )
+        reader = _Reader(names, n_inputs, features, notes)
+        several = len(state.parts) > 1
+        labels = _distinct(tuple(part.name or model.name for part in state.parts))
+        parts = [
+            reader.read(label if several else "", [Step(*step) for step in part.steps], part.weights)
+            for label, part in zip(labels, state.parts, strict=True)
+        ]
+        forms, curves = reader.lineage.forms, reader.lineage.curves
+        return cls(model, state, names, tuple(features), parts, forms, curves, tuple(dict.fromkeys(notes)))
 
     def aligned(self, block: QueryStream) -> QueryStream:
         """Return a block with the features of the model alone, in their order; raise if it has not all of them.
@@ -107,35 +111,24 @@ class Terms:
             )
         return block
 
-    def scores(self, block: QueryStream) -> Floats:
-        """Return the scores of a block, by what the model had learned when this was read."""
-        return self.state.scores(block)
-
     def contributions(self, block: QueryStream) -> Floats | Products:
         """Return what each feature contributes to each document's score: a matrix, or terms if it would be sparse."""
         names = block.feature_names or self.state.feature_names
-        found = [_of_part(part, part.transformed(block.X, block.offsets, names)) for part in self.parts]
-        if not any(isinstance(one, Products) for one in found):
+        sums = [_of_part(part, part.transform(block.X, block.offsets, names)) for part in self.parts]
+        if not any(isinstance(own, Products) for own in sums):
             matrix = np.zeros((block.n_documents, len(self.features)))
-            for part, one in zip(self.parts, found, strict=True):
-                matrix[:, part.features] += one
+            for part, own in zip(self.parts, sums, strict=True):
+                matrix[:, part.features] += own
             return matrix
         pieces = [
-            one if isinstance(one, Products) else _as_products(one, part.features)
-            for part, one in zip(self.parts, found, strict=True)
+            own if isinstance(own, Products) else _as_products(own, part.features)
+            for part, own in zip(self.parts, sums, strict=True)
         ]
-        return _merged(Products(*map(np.concatenate, zip(*pieces, strict=True))), len(self.features))
-
-
-def _parts(model: Learner, state: Model) -> list[tuple[str, list[Step], Floats]]:
-    """Return names, steps and weights of what a model ranks by the sum of."""
-    if type(state).linear_scores is not Model.linear_scores:
-        raise ValueError(
-            f"{type(model).__name__} ranks in a way of its own, not by weights of features: it cannot be explained"
-        )
-    parts = state.parts
-    names = _distinct(tuple(part.name or model.name for part in parts))
-    return [(name, [Step(*step) for step in part.steps], part.weights) for name, part in zip(names, parts, strict=True)]
+        together = Products(*map(np.concatenate, zip(*pieces, strict=True)))
+        n = len(self.features)
+        keys, places = np.unique(together.rows * n + together.features, return_inverse=True)
+        values: Any = np.bincount(places, together.values, len(keys))  # of the same document and feature
+        return Products(keys // n, keys % n, values)
 
 
 def _aligned(model: Learner, block: QueryStream) -> QueryStream:
@@ -152,81 +145,75 @@ def _goes_by_names(state: Model) -> bool:
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names, those that are there before with a number.
+    """Return names, numbered from the second time that one occurs.
 
     Examples
     --------
     >>> _distinct(("a", "b", "a"))
     ('a', 'b', 'a (2)')
     """
-    counts: dict[str, int] = {}
-    made = []
+    counts = Counter[str]()
+    distinct = []
     for name in names:
-        counts[name] = counts.get(name, 0) + 1
-        made.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
-    return tuple(made)
+        counts[name] += 1
+        distinct.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return tuple(distinct)
 
 
-def _read(
-    name: str,
-    steps: list[Step],
-    weights: Floats,
-    names: tuple[str, ...] | None,
-    n_inputs: int,
-    lineage: Lineage,
-    features: list[str],
-    notes: list[str],
-) -> Part:
-    flat = [
-        Step(state, named(state, [step for transform in transforms for step in transform.steps()], names))
-        for state, transforms in steps
-    ]
-    *before, last = flat
-    width = n_inputs
-    for transform in [one for step in before for one in step.transforms] + last.transforms[:-1]:
-        width = transform.n_outputs(width)
-    folding = last.transforms[-1].fold_weights(weights, width) if last.transforms else None
-    if folding is not None:
-        weights = folding.weights
-        notes += folding.notes
-        flat = [*before, Step(last.state, last.transforms[:-1])]
-    outputs = _walked(lineage, flat, names, n_inputs, name, features, notes)
-    if name:
-        present = np.unique(outputs.form)
-        for number in present.tolist():
-            form = lineage.forms[number]
-            lineage.forms[number] = form._replace(label=f"{name}: {form.label}")
-    used = np.flatnonzero(weights)
-    order = used[np.argsort(outputs.source[used], kind="stable")]
-    present, starts = np.unique(outputs.source[order], return_index=True)
-    return Part(name, flat, weights, outputs, order, starts, present)
+@dataclass
+class _Reader:
+    """Reads parts of a model one after the other; what is made of several features becomes a feature of its own."""
 
+    names: tuple[str, ...] | None
+    n_inputs: int
+    features: list[str]
+    notes: list[str]
+    lineage: Lineage = field(default_factory=Lineage)
 
-def _walked(
-    lineage: Lineage,
-    steps: list[Step],
-    names: tuple[str, ...] | None,
-    n_inputs: int,
-    name: str,
-    features: list[str],
-    notes: list[str],
-) -> Outputs:
-    """Return what the steps make of features; what is made of several becomes a feature of its own, with a name."""
-    outputs, labels = lineage.start(n_inputs), names
-    for transform in [one for step in steps for one in step.transforms]:
-        labels = transform.output_names(labels)
-        made = transform.trace(lineage, outputs)
-        if made is None:
-            n = transform.n_outputs(len(outputs.source))
-            notes.append(f"what {transform!r} makes may be made of several features: it is shown in their place")
-            if not name:
-                features.clear()
-            outputs = lineage.start(n, RAW._replace(unit=f"unit after {transform.name}"))
-            made = outputs._replace(source=outputs.source + len(features), linear=np.zeros(n, bool))
-            own = labels or tuple(f"{transform.name} {place}" for place in range(1, n + 1))
-            features += [f"{name}: {label}" if name else label for label in own]
-        outputs = made
-    return outputs
+    def read(self, name: str, steps: list[Step], weights: Floats) -> Part:
+        """Read a part; its name, if there are several, becomes part of the names of what it makes."""
+        flat = [
+            Step(state, named(state, [step for transform in transforms for step in transform.steps()], self.names))
+            for state, transforms in steps
+        ]
+        *before, last = flat
+        width = self.n_inputs
+        for transform in [transform for step in before for transform in step.transforms] + last.transforms[:-1]:
+            width = transform.n_outputs(width)
+        folding = last.transforms[-1].fold_weights(weights, width) if last.transforms else None
+        if folding is not None:
+            weights = folding.weights
+            self.notes += folding.notes
+            flat = [*before, Step(last.state, last.transforms[:-1])]
+        outputs = self._trace(flat, name)
+        if name:
+            for number in np.unique(outputs.form).tolist():
+                form = self.lineage.forms[number]
+                self.lineage.forms[number] = form._replace(label=f"{name}: {form.label}")
+        used = np.flatnonzero(weights)
+        order = used[np.argsort(outputs.source[used], kind="stable")]
+        present, starts = np.unique(outputs.source[order], return_index=True)
+        return Part(flat, weights, outputs, order, starts, present)
+
+    def _trace(self, steps: list[Step], name: str) -> Outputs:
+        """Return what the steps make of features."""
+        outputs, labels = self.lineage.start(self.n_inputs), self.names
+        for transform in [transform for step in steps for transform in step.transforms]:
+            labels = transform.output_names(labels)
+            traced = transform.trace(self.lineage, outputs)
+            if traced is None:
+                n = transform.n_outputs(len(outputs.source))
+                self.notes.append(
+                    f"what {transform!r} makes may be made of several features: it is shown in their place"
+                )
+                if not name:
+                    self.features.clear()
+                outputs = self.lineage.start(n, RAW._replace(unit=f"unit after {transform.name}"))
+                traced = outputs._replace(source=outputs.source + len(self.features), linear=np.zeros(n, bool))
+                own = labels or tuple(f"{transform.name} {place}" for place in range(1, n + 1))
+                self.features += [f"{name}: {label}" if name else label for label in own]
+            outputs = traced
+        return outputs
 
 
 def _of_part(part: Part, X: AnyFeatures) -> Floats | Products:
@@ -248,10 +235,3 @@ def _of_part(part: Part, X: AnyFeatures) -> Floats | Products:
 def _as_products(matrix: Floats, features: Ints) -> Products:
     rows, columns = np.nonzero(matrix)
     return Products(rows, features[columns], matrix[rows, columns])
-
-
-def _merged(given: Products, n_features: int) -> Products:
-    """Add up terms of the same document and feature."""
-    keys, places = np.unique(given.rows * n_features + given.features, return_inverse=True)
-    values: Any = np.bincount(places, given.values, len(keys))
-    return Products(keys // n_features, keys % n_features, values)
