@@ -48,8 +48,8 @@ def test_weights_are_sliced_concatenated_saved_and_shown(trace, tmp_path):
     assert "weight" not in plain.to_frame().columns
     for wrong, message in (
         (np.ones(3), "differ in length"),
-        (-np.ones(4), "weights must be finite and not negative"),
-        (np.full(4, np.inf), "weights must be finite and not negative"),
+        (-np.ones(4), "query_weights must be finite and not negative"),
+        (np.full(4, np.inf), "query_weights must be finite and not negative"),
     ):
         pr.Trace(dict(zip(both.measures, map(both.values, both.measures), strict=True)), both.masses, wrong).save(
             tmp_path / "damaged.npz"
@@ -61,9 +61,9 @@ def test_weights_are_sliced_concatenated_saved_and_shown(trace, tmp_path):
 def test_evaluation_is_weighted():
     stream = pr.separable(20, seed=1).stream
     weights = np.arange(20.0)
-    weighted, ranker = stream.with_weights(weights), pr.FixedRanker(np.random.default_rng(0).normal(size=20))
+    weighted, ranker = stream.with_query_weights(weights), pr.FixedRanker(np.random.default_rng(0).normal(size=20))
     trace = pr.evaluate(ranker, weighted.blocks(2000), "ndcg")
-    np.testing.assert_array_equal(trace.weights, weights)
+    np.testing.assert_array_equal(trace.query_weights, weights)
     assert trace.mean("ndcg") == pytest.approx(
         np.average(pr.evaluate(ranker, stream, "ndcg").values("ndcg"), weights=weights)
     )

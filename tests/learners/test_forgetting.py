@@ -91,7 +91,7 @@ def test_a_query_fades_by_its_weight():
     for ranker, weight in ((heavy, 4.0), (light, 0.5)):
         ranker.learn_one([[8.0], [0.0]], [1, 0])
         ranker.learn_one([[0.0], [1.0]], [1, 0], weight)
-    np.testing.assert_allclose(heavy.weights, [8 / 4 - 4])
+    np.testing.assert_allclose(heavy.query_weights, [8 / 4 - 4])
     np.testing.assert_allclose(heavy.coef_, [(8 / 4 + 4 * -2) / (1 / 4 + 4)])
     np.testing.assert_allclose(light.weights, [8 / 2**0.25 - 0.5])
     before = bits(light)
@@ -203,8 +203,8 @@ def test_damaged_files_are_refused():
 def test_forgetting_is_what_its_definition_says(inner, stream, lag, weighted, seed):
     """Copies apart, each with transforms of its own; the one that is ahead, nobody more than the lag behind, ranks."""
     if weighted:
-        stream = stream.with_weights(np.random.default_rng(seed).choice([0.0, 1.0, 3.0], size=len(stream)))
-    weights = np.ones(len(stream)) if stream.weights is None else stream.weights
+        stream = stream.with_query_weights(np.random.default_rng(seed).choice([0.0, 1.0, 3.0], size=len(stream)))
+    weights = np.ones(len(stream)) if stream.query_weights is None else stream.query_weights
     learner = pr.Forgetting(inner, half_lives=[0.5, 4], lag=lag)
     trace = learner.learn(stream, inner.measure)
     copies = [pr.Fading(inner, half_life=one) for one in (1e15, 0.5, 4)]

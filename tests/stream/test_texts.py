@@ -49,14 +49,18 @@ def test_texts_are_read_only():
 def a_stream():
     X = np.arange(14.0).reshape(7, 2)
     return pr.QueryStream.from_arrays(
-        X, [1, 0, 2, 1, 0, 0, 3], qid=list("abaabbc"), docids=["x", "yü", "z", 4, "", "w", "v"], weights=[2, 0.5, 0]
+        X,
+        [1, 0, 2, 1, 0, 0, 3],
+        qid=list("abaabbc"),
+        docids=["x", "yü", "z", 4, "", "w", "v"],
+        query_weights=[2, 0.5, 0],
     )
 
 
 def test_ids_and_weights_follow_their_documents():
     stream = a_stream()
     assert stream.docids.tolist() == ["x", "z", "4", "yü", "", "w", "v"]
-    assert stream.weights.tolist() == [2, 0.5, 0]
+    assert stream.query_weights.tolist() == [2, 0.5, 0]
     query = stream[1]
     X, relevance, qid = query
     assert (qid, query.docids.tolist(), query.weight) == ("b", ["yü", "", "w"], 0.5)
@@ -80,11 +84,11 @@ def test_ids_and_weights_follow_their_documents():
     other = stream.with_features(stream.X[:, :1])
     assert other.docids is stream.docids
     assert other.weights.tolist() == [2, 0.5, 0]
-    assert stream.with_weights(None).weights is None
+    assert stream.with_query_weights(None).weights is None
     with pytest.raises(AttributeError, match="cannot be replaced"):
-        stream.weights = None
+        stream.query_weights = None
     with pytest.raises(ValueError, match="read-only"):
-        stream.weights[0] = 1
+        stream.query_weights[0] = 1
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -94,7 +98,7 @@ def test_ids_and_weights_are_columns_of_frames(library):
     frame = stream.to_frame(library)
     again = pr.QueryStream.from_frame(frame)
     assert again.docids.tolist() == stream.docids.tolist()
-    assert again.weights.tolist() == stream.weights.tolist()
+    assert again.query_weights.tolist() == stream.query_weights.tolist()
     assert again.n_features == 2
     chosen = pr.QueryStream.from_frame(frame, features=["f1", "query_weight"])
     assert chosen.weights is None
@@ -123,15 +127,15 @@ def test_wrong_ids_and_weights(given, problem):
 
 def test_weights_of_documents():
     qid = ["a", "b", "a"]
-    stream = pr.QueryStream.from_arrays(np.eye(3), [1, 0, 2], qid=qid, weights=[3, 0.5, 3])
-    assert stream.weights.tolist() == [3, 0.5]
+    stream = pr.QueryStream.from_arrays(np.eye(3), [1, 0, 2], qid=qid, query_weights=[3, 0.5, 3])
+    assert stream.query_weights.tolist() == [3, 0.5]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_features_are_selected_by_name(sparse):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(9, 5)) * (rng.random((9, 5)) < 0.5)
-    stream = pr.QueryStream.from_arrays(X, np.zeros(9), group=[4, 5], feature_names=list("abcde"), weights=[1, 2])
+    stream = pr.QueryStream.from_arrays(X, np.zeros(9), group=[4, 5], feature_names=list("abcde"), query_weights=[1, 2])
     stream = stream.to_sparse() if sparse else stream
     chosen = stream[1:].select(["d", "a", "e"])
     assert chosen.is_sparse is sparse

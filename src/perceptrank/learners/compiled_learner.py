@@ -33,7 +33,7 @@ class CompiledLearner(Learner):
         `record`; returns how many queries were learned before an invalid value.
     accepts_sparse : bool
         True if its pass reads features by `open_query` and `close_query` alone: it then takes sparse ones as well.
-    accepts_weights : bool
+    accepts_query_weights : bool
         True if its pass closes each query by `close_query`: weights of queries then scale its steps.
     rows : (int, int, int)
         How many rows of floats, of integers (one place per document, and two over) and of vectors (one place per

@@ -59,7 +59,7 @@ class MinimaxPerceptron(CompiledLearner, Startable):
 
     algorithm = "minimax"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + g)"
     depends_on_rate = False
     kernel, rows = list_pass(minimax_rule, floats=2, ints=3)

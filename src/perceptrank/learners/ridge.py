@@ -185,7 +185,7 @@ class OnlineRidge(CompiledLearner):
     """
 
     algorithm = "ridge"
-    accepts_weights = True
+    accepts_query_weights = True
     depends_on_scale = False
     fixed = ("penalty", "target")
     never_negative = "units", "sums", "counts"

@@ -68,7 +68,7 @@ class SlamPerceptron(CompiledLearner, Startable):
 
     algorithm = "slam"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + g)"
     kernel, rows = SLAM_PASS
 

@@ -97,7 +97,7 @@ class ListwisePerceptron(CompiledLearner, Startable):
 
     algorithm = "listwise"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + log m + g)"
     depends_on_rate = False
 

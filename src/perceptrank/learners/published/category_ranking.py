@@ -120,7 +120,7 @@ class CategoryRanking(CompiledLearner, Startable):
 
     algorithm = "category-ranking"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m²"
     depends_on_rate = False
     kernel = category_ranking_pass
