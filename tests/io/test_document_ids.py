@@ -41,7 +41,7 @@ def test_store(stream, tmp_path, sparse):
     store.append(stream)
     check_same(store, plain + stream + plain + stream)
     assert store[1:4].docids.tolist() == [""] * 3 + stream.docids.tolist()
-    assert store[1:4].weights.tolist() == [1, 2, 0.5]
+    assert store[1:4].query_weights.tolist() == [1, 2, 0.5]
     assert store[2].weight == 2
     assert store[2].docids.tolist() == ["x", "ü"]
     store.verify()

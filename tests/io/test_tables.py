@@ -490,10 +490,10 @@ def test_weights_of_queries_in_one_table(tmp_path):
     assert found[0].roles["weight"] == "searches"
     assert "grade from 'rating' (guessed), query weight from 'searches'; 1 features" in str(found[0])
     tabs = write(tmp_path, "a.tsv", WEIGHTED.replace(",", "\t"))
-    assert read_both(tabs, weight="searches").weights.tolist() == [10, 0.5]
+    assert read_both(tabs, weight="searches").query_weights.tolist() == [10, 0.5]
     rows = list(csv.DictReader(WEIGHTED.splitlines()))
     lines = write_lines(tmp_path, "a.jsonl", [row | {"searches": float(row["searches"])} for row in rows])
-    assert read_both(lines, weight="searches").weights.tolist() == [10, 0.5]
+    assert read_both(lines, weight="searches").query_weights.tolist() == [10, 0.5]
     assert pr.read_table(lines, weight="searches").feature_names == ("bm25",)
 
 
@@ -505,10 +505,10 @@ def test_a_column_called_query_weight_is_that(tmp_path):
     assert (stream.query_weights.tolist(), stream.feature_names) == ([10, 0.5], ("bm25",))
     assert "weight" in found[0].guessed
     listed = read_both(path, features=["query_weight", "bm25"])
-    assert (listed.weights, listed.feature_names) == (None, ("query_weight", "bm25"))
+    assert (listed.query_weights, listed.feature_names) == (None, ("query_weight", "bm25"))
     for name in ("weight", "Query Weight", "query weight", "QUERY_WEIGHT"):
         other = write(tmp_path, "b.csv", WEIGHTED.replace("searches", name))
-        assert read_both(other).weights is None
+        assert read_both(other).query_weights is None
     both = write(tmp_path, "c.csv", "qid,grade,query_weight,w,x\nq,1,3,2,5\n")
     stream = read_both(both, weight="w")
     assert (stream.query_weights.tolist(), stream.feature_names) == ([2], ("x",))
@@ -595,7 +595,7 @@ def test_files_of_trec_have_no_weights(tmp_path):
     with pytest.raises(ValueError, match=r"none of .*a.qrels, .*b.run has a column 'w' of .*; files of TREC have no"):
         pr.read_table(qrels, run, weight="w")
     features = write(tmp_path, "f.csv", "qid,docid,x,w\n1,d,5,2\n")
-    assert pr.read_table(qrels, features, weight="w").weights.tolist() == [2]
+    assert pr.read_table(qrels, features, weight="w").query_weights.tolist() == [2]
     with pytest.raises(ValueError, match=r"none of .*f.csv has a column 'v'"):
         pr.read_table(qrels, features, weight="v")
     with pytest.raises(pr.FormatError, match=r"f.csv has no column 'v'; it has 'qid'"):

@@ -91,7 +91,7 @@ def test_a_query_fades_by_its_weight():
     for ranker, weight in ((heavy, 4.0), (light, 0.5)):
         ranker.learn_one([[8.0], [0.0]], [1, 0])
         ranker.learn_one([[0.0], [1.0]], [1, 0], weight)
-    np.testing.assert_allclose(heavy.query_weights, [8 / 4 - 4])
+    np.testing.assert_allclose(heavy.weights, [8 / 4 - 4])
     np.testing.assert_allclose(heavy.coef_, [(8 / 4 + 4 * -2) / (1 / 4 + 4)])
     np.testing.assert_allclose(light.weights, [8 / 2**0.25 - 0.5])
     before = bits(light)

@@ -297,7 +297,7 @@ class Trace:
         if any(len(vector) != len(masses) for vector in vectors):
             raise FileFormatError(path, " is not a trace: its arrays differ in length")
         if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
-            raise FileFormatError(path, " is not a trace: its weights must be finite and not negative")
+            raise FileFormatError(path, " is not a trace: its query weights must be finite and not negative")
         return cls(values, masses, weights)
 
     def plot(

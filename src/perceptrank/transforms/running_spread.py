@@ -19,7 +19,7 @@ from perceptrank.transforms.standardizing import RunningScale, check_overflow
 from perceptrank.transforms.transform import Transform, check_width
 
 COUNT, MEAN, SQUARES = range(3)
-LARGEST_VALUE = 1e146
+LARGEST_VALUE = np.float64(1e146)
 
 
 class RunningSpread(RunningScale):
