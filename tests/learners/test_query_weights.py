@@ -13,9 +13,7 @@ from perceptrank.learners.wrappers.bagging import draw_repeats
 NAMES = pr.algorithms()
 STEPPING = sorted(name for name, kind in NAMES.items() if kind.accepts_sparse)  # by `close_query`
 REFUSING = sorted(
-    name
-    for name, kind in NAMES.items()
-    if not kind.accepts_query_weights and not kind.wraps and name not in ("sum", "tournament")
+    name for name, kind in NAMES.items() if not kind.accepts_query_weights and name not in ("sum", "tournament")
 )
 # Rankings depend neither on the rate nor on the scale of features.
 SCALE_FREE = {

@@ -9,7 +9,7 @@ import pytest
 from support.learners import IMPLEMENTATIONS, LEARNERS, checks, classifies, every_kind
 
 import perceptrank as pr
-from perceptrank.learners.learning import accepts_sparse
+from perceptrank.learners.learning import accepts_sparse, measure_of
 
 sklearn = pytest.importorskip("sklearn")
 
@@ -155,7 +155,7 @@ def test_sample_weights_are_those_of_queries(kind, data):
     other.learn(stream)
     ranker.partial_fit(X, y, qid=qid, sample_weight=of_query[qid])
     np.testing.assert_array_equal(ranker.predict(X, qid=qid), other.predict(X, qid=qid))
-    values = pr.evaluate(ranker, stream, ranker.own_measure).values(ranker.own_measure)
+    values = pr.evaluate(ranker, stream, measure_of(ranker)).values(measure_of(ranker))
     counted = ~np.isnan(values)
     expected = np.average(values[counted], weights=stream.query_weights[counted])
     assert ranker.score(X, y, qid=qid, sample_weight=of_query[qid]) == pytest.approx(expected, rel=1e-12)

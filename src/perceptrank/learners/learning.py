@@ -12,7 +12,7 @@ import numpy as np
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.model import Model, as_learned, named, transformed
-from perceptrank.measures import Measure
+from perceptrank.measures import NDCG, Measure, parse
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
@@ -69,6 +69,12 @@ def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: 
     except ValueError:
         model.check_values(stream)
         raise
+
+
+def measure_of(learner: Learner) -> Measure:
+    """Return the measure that `learn` records and `score` returns by default: that which is learned, or NDCG@10."""
+    inner = learner.model.inner
+    return parse(getattr(learner, "measure", NDCG(10))) if inner is None else measure_of(inner)
 
 
 def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: list[Measure]) -> Trace:
@@ -166,14 +172,38 @@ def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = Fal
         n_features = transform.n_outputs(n_features)
     if sparse:
         check_room(f"weights of {n_features} features", 2 * n_features)
-    weights, signs = learner.beginning.weights(model, n_features), learner.beginning.signs(model)
+    weights, signs = model.beginning.weights(model, n_features), model.beginning.signs(model)
     model.begin(n_features, learner.extra_state(n_features), sparse=sparse, weights=weights, signs=signs)
     for member in model.members:
-        if not model.transforms and member.beginning.names_features:
+        if not model.transforms and member.model.beginning.names_features:
             member.model.feature_names = model.feature_names
         begin(member, member.model, model.n_features, sparse=model.is_sparse)
-    if learner.beginning.ranks:
+    if model.beginning.ranks:
         model.follow_members()
+
+
+def ready_model(
+    learner: Learner,
+    n_features: int | None = None,
+    names: tuple[str, ...] | None = None,
+    *,
+    sparse: bool = False,
+    model: Model | None = None,
+) -> Model:
+    """Return the model that ranks these features: if nothing was learned, that of the learner's initial weights.
+
+    Without a number of features, they are those that the initial weights name, if they do.
+    """
+    model = learner.model if model is None else model
+    if n_features is None:
+        names = model.beginning.features
+        n_features = len(names or ())
+    if model.has_begun or not model.beginning.ranks or not n_features:
+        return model
+    ready = model.copy()
+    ready.feature_names = names
+    begin(learner, ready, n_features, sparse=sparse)
+    return ready
 
 
 def learn_query(

@@ -22,20 +22,11 @@ from perceptrank.transforms.transform import TransformLike
 class NumpyLearner(Learner):
     """A learner whose rule is a method: the scores and grades of one query to a coefficient per document, or a step.
 
-    A subclass has an `algorithm` name and `update`. It has learning rate, averaging, transforms, AdaGrad, model files,
-    traces, `learn_one` and scikit-learn's protocol from here; see docs/learners/your-own.md. Its
-    parameters are declared as those of a dataclass are; a method `check` raises if one is invalid. A constructor of its
-    own stores its arguments under their names and ends in `self._start()`; the parameters below that it does not take
-    keep their defaults.
-
-    Parameters
-    ----------
-    learning_rate : float > 0
-        Factor of every step.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
+    A subclass has an `algorithm` name and `update`. It inherits learning rate, averaging, transforms, AdaGrad, model
+    files, traces, `learn_one` and scikit-learn's protocol; see docs/learners/your-own.md. Its parameters are declared
+    as those of a dataclass are; a method `check` raises if one is invalid. A constructor of its own stores its
+    arguments under their names and ends in `self.__post_init__()`; parameters that it does not take keep their
+    defaults. `learning_rate`, `average` and `transforms` are described in `Learner`.
 
     Attributes
     ----------

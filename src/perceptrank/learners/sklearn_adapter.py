@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.learning import accepts_sparse, measure_of
 from perceptrank.learners.model import Model
-from perceptrank.measures import Measure, MeasureLike
+from perceptrank.measures import MeasureLike
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_any_features, as_numbers, check_positive_whole
@@ -134,11 +135,6 @@ class Estimator(ABC):
     @abstractmethod
     def adopt(self, model: Model) -> None:
         """Replace what was learned."""
-
-    @property
-    @abstractmethod
-    def own_measure(self) -> Measure:
-        """The measure that is recorded and scored by unless told otherwise."""
 
     def fit(
         self,
@@ -263,7 +259,8 @@ class Estimator(ABC):
         stream = as_stream(self, X, y, qid, group, sample_weight)
         if len(stream) == 0:
             raise ValueError("the stream has no queries")
-        measure = self.own_measure
+        learner: Any = self
+        measure = measure_of(learner)
         measure.check_grades(stream.relevance)
         return Trace(
             {measure: measure.per_query(self.scores(stream), stream.relevance, stream.offsets)},
@@ -273,8 +270,6 @@ class Estimator(ABC):
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags
-
-        from perceptrank.learners.learning import accepts_sparse
 
         learner: Any = self
         return Tags(

@@ -54,8 +54,6 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
     ValueError
         If there are no queries, the features of blocks differ, or ids, names, comments or values cannot be represented
         in LETOR text.
-    OSError
-        If the file cannot be written.
 
     Examples
     --------

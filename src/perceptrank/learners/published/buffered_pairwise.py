@@ -11,7 +11,7 @@ from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import adapt, are_valid, count_round, open_query
+from perceptrank.learners.rounds import Pass, adapt, are_valid, count_round, open_query
 from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
@@ -118,8 +118,7 @@ class BufferedPairwise(CompiledLearner):
     fixed = ("buffer_size",)
     cost = "s m d"
     takes = "documents"
-    kernel = buffered_pairwise_pass
-    rows = 1, 0, 2
+    kernel = Pass(buffered_pairwise_pass, (1, 0, 2))
 
     learning_rate: float = 0.1
     _: KW_ONLY

@@ -56,7 +56,7 @@ class RankNet(CompiledLearner, Startable):
     accepts_query_weights = True
     cost = "m d + m²"
     theorem = theorems.gradient_descent()
-    kernel, rows = list_pass(ranknet_rule)
+    kernel = list_pass(ranknet_rule)
 
     learning_rate: float = 0.1
 

@@ -65,7 +65,7 @@ class TopPush(CompiledLearner, Startable):
     accepts_sparse = True
     accepts_query_weights = True
     cost = "m d"
-    kernel, rows = list_pass(toppush_rule)
+    kernel = list_pass(toppush_rule)
 
     learning_rate: float = 0.01
     _: KW_ONLY
