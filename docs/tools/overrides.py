@@ -18,13 +18,13 @@ _PARAMETERS = re.compile(r"^Parameters\n-{10}\n(.*?)(?=\n\n\w[^\n]*\n-{3,}\n|\Z)
 
 
 class Overrides(griffe.Extension):
-    """Completes learners, whose base class makes their constructors, and drops methods that a base class documents."""
+    """Completes learners and surrogates by what base classes say, and drops methods that a base class documents."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Look at all classes, once everything is loaded."""
         classes = _classes(pkg)
         for kind in classes:
-            if "Learner" in {kind.name, *(base.name for base in kind.mro())}:
+            if {"Learner", "Surrogate"} & {kind.name, *(base.name for base in kind.mro())}:
                 _add_constructor(kind)
         for kind in classes:
             known = {name for base in kind.mro() for name, member in base.members.items() if member.has_docstring}

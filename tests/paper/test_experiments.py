@@ -23,8 +23,7 @@ from perceptrank.paper.report.page import make_page
 from perceptrank.paper.reproduction import Settings, reproduce
 from perceptrank.paper.results import as_plain
 from perceptrank.paper.simulated import MARGIN, run_simulated, simulated_source
-from perceptrank.paper.trials import Source, run_trials
-from perceptrank.paper.tuning import first_tenth, tune
+from perceptrank.paper.trials import Source, first_tenth, run_trials, tune
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +109,7 @@ def test_losses_end_and_stay_under_their_bounds(quick):
         assert one.holds
         assert (one.losses > 0).all()
         if not quick and one.run.learner != "slam-paper":
-            assert not one.second_half.any(), one.label
+            assert not one.second_half.any(), one.contender.label
             assert max(one.last_losses) <= result.trials.source.n_rounds // 2
     stream = result.trials.source.draw(seeds[0])
     assert result.radii[0] == pytest.approx(np.linalg.norm(stream.X, axis=1).max())
@@ -307,7 +306,7 @@ def test_equal_learners_have_no_first_and_no_last(tmp_path):
 
 
 def test_one_query_may_be_enough():
-    check = SimpleNamespace(label="quick", has_stopped=True, last_losses=[1])
+    check = SimpleNamespace(contender=SimpleNamespace(label="quick"), has_stopped=True, last_losses=[1])
     stream = SimpleNamespace(simulated=SimpleNamespace(bound_checks=[check]), trials=SimpleNamespace(seeds=[0]))
     assert _on_losses(stream) == [("1", "query was enough for quick, which lost nothing later in its run.")]
 

@@ -5,6 +5,7 @@ import numpy as np
 import perceptrank as pr
 from perceptrank.learners.wrappers.forgetting import choose_leaders
 from perceptrank.theory import bounds, drift
+from perceptrank.theory.theorem import largest_lost
 from support import drifting, twins
 from support.climbing import quotient
 from support.small_problems import any_stream, beyond, folded, stream_of, surrogate_of
@@ -29,7 +30,7 @@ def fading(part):
             return 0.0
         against, path = (float(np.linalg.norm(state["u"], axis=1).max()), L), drifting.path_of(state["u"])
         if forever:
-            return beyond(S, drift.without_forgetting(C, against, path), L)
+            return beyond(S, largest_lost(C * (against[0] + path) ** 2, 0.0, L), L)
         rate = np.log(2) / half_life
         if part == "norm":
             return quotient(largest, drift.largest_weights(growth, rate, largest_weight=c))

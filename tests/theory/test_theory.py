@@ -191,7 +191,7 @@ def test_margins_of_wrong_streams():
     with pytest.raises(ValueError, match="no two documents"):
         pr.theory.margin(equal)
     other = pr.QueryStream.from_arrays(np.eye(2), [1, 0])
-    with pytest.raises(ValueError, match="as many features as the first, 2, got 3"):
+    with pytest.raises(ValueError, match="must have 2 features, as the first has, got 3"):
         pr.theory.margin([other, pr.QueryStream.from_arrays(np.eye(3), [1, 0, 0])])
     huge = pr.QueryStream.from_arrays(np.array([[1e200, 1e200], [-1e200, 1e200]]) * 1e108, [1, 0])
     with pytest.raises(ValueError, match="finite"):

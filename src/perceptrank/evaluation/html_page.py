@@ -22,8 +22,12 @@ class Cell:
 
 
 def table(headings: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> str:
-    """Format a table that scrolls horizontally if it is too wide."""
-    head = "".join(_format_cell("th", cell) for cell in headings)
+    """Format a table that scrolls horizontally if it is too wide; headings are aligned as the first row is."""
+    aligned = [
+        number(heading) if isinstance(heading, str) and isinstance(cell, Cell) and cell.is_number else heading
+        for heading, cell in zip(headings, rows[0] if rows else headings, strict=True)
+    ]
+    head = "".join(_format_cell("th", cell) for cell in aligned)
     body = "".join(f"<tr>{''.join(_format_cell('td', cell) for cell in row)}</tr>" for row in rows)
     above = f'<p class="caption">{escape(caption)}</p>' if caption else ""
     return f'{above}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

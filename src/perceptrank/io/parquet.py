@@ -36,7 +36,7 @@ def write_parquet(
     layout: Literal["columns", "list", "sparse"] | None = None,
     row_group_bytes: int = _ROW_GROUP_BYTES,
 ) -> None:
-    """Write a stream as a Parquet file, atomically.
+    """Write a stream as a Parquet file, atomically. This needs pyarrow (extra ``parquet``).
 
     The columns are `qid`, `relevance`, the features, and those of `docid`, `query_weight`, `comment` and other declared
     columns that the stream has.
@@ -54,10 +54,6 @@ def write_parquet(
 
     Raises
     ------
-    ImportError
-        If pyarrow (extra ``parquet``) is not installed.
-    OSError
-        If the file cannot be written.
     ValueError
         If there are no queries, two have the same id, so that they would be read as one, the columns of blocks differ
         or clash, or sparse features are to be dense columns. A block without ids or weights after others that have
@@ -186,7 +182,7 @@ def read_parquet(
     comments: bool = False,
     missing: Literal["error", "keep", "zero"] = "error",
 ) -> QueryStream:
-    """Read Parquet files into memory.
+    """Read Parquet files into memory. This needs pyarrow (extra ``parquet``).
 
     The files have one row per document, and may come from any program; documents of a query need not be adjacent.
     Features are float32 if it holds all feature columns exactly, else float64; sparse ones, which `write_parquet` has
@@ -211,10 +207,6 @@ def read_parquet(
 
     Raises
     ------
-    FileNotFoundError
-        If a path does not exist or matches no file.
-    ImportError
-        If pyarrow (extra ``parquet``) is not installed.
     FormatError
         If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
         the file and row.

@@ -27,7 +27,7 @@ _ARRAYS = ("X", "offsets", "_documents", "_queries", "_has_added")
 
 
 def open_store(path: PathLike, *, comments: bool = False) -> Store:
-    """Open a store; its arrays are memory-mapped.
+    """Open a store; its arrays are memory-mapped. Raises `FormatError` if it is not a store, or is damaged.
 
     Parameters
     ----------
@@ -35,13 +35,6 @@ def open_store(path: PathLike, *, comments: bool = False) -> Store:
         Folder of the store.
     comments : bool
         Have the comments, if there are any.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such folder.
-    FormatError
-        If it is not a store, or is damaged.
 
     Examples
     --------
@@ -78,8 +71,6 @@ def write_store(
     ------
     FileExistsError
         If there is a store and `overwrite` is False, or something else at `path`.
-    FileNotFoundError
-        If the parent folder does not exist.
     ValueError
         If there are no queries, the features of blocks differ, or query ids cannot be stored.
 
@@ -277,13 +268,8 @@ class Store(QueryStream):
         Parameters
         ----------
         stream : QueryStream or iterable of QueryStream
-            Queries with the features of the store. A sparse store takes dense ones too, without their zeros; a dense
-            store takes no sparse ones.
-
-        Raises
-        ------
-        ValueError
-            If there are no queries, or the features differ, or are sparse and those of the store are not.
+            At least one query, with the features of the store. A sparse store takes dense ones too, without their
+            zeros; a dense store takes no sparse ones.
         """
         with locked(self.path):
             manifest = read_manifest(self.path)
@@ -295,14 +281,8 @@ class Store(QueryStream):
         """Merge all segments into one, atomically, after verifying them.
 
         Other processes that have the store open keep what they opened; appends wait. If a reader still needs the old
-        segments, their files stay until the next write.
-
-        Raises
-        ------
-        FormatError
-            If a file is damaged; the store stays as it is.
-        ValueError
-            If query ids of different segments cannot be stored together, such as dates and numbers.
+        segments, their files stay until the next write. On an error, because a file is damaged or the query ids of
+        segments cannot be stored together, such as dates and numbers, the store stays as it is.
 
         Examples
         --------

@@ -12,10 +12,9 @@ from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory import theorems
-from perceptrank.theory.hinges import find_hinges, is_mistaken, move_widest_pair
+from perceptrank.theory.hinges import Weighing, find_hinges, is_mistaken, move_widest_pair
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
-from perceptrank.theory.weights import Weighing
 
 
 @helper_inlined
@@ -59,10 +58,10 @@ class MinimaxPerceptron(CompiledLearner, Startable):
 
     algorithm = "minimax"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + g)"
     depends_on_rate = False
-    kernel, rows = list_pass(minimax_rule, floats=2, ints=3)
+    kernel = list_pass(minimax_rule, floats=2, ints=3)
 
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY
@@ -71,7 +70,7 @@ class MinimaxPerceptron(CompiledLearner, Startable):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self.beginning.theorem(theorems.pair_perceptron())
+        return self._model.beginning.theorem(theorems.pair_perceptron())
 
     def _make_settings(self) -> ListSettings:
         weighing = weighing_of(self.measure)

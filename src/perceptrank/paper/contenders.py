@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from perceptrank.learners.learner import Learner
@@ -28,82 +29,52 @@ class Run(NamedTuple):
 class Contender:
     """A learner under comparison.
 
-    `short` is its name where room is scarce. `make` constructs it for a measure and a learning rate. `has_rate` tells
-    that the rate has to be tuned, `takes_measure` that the learner depends on the measure. `default_rate` is the one of
-    RATES nearest to the learner's default.
+    `short` is its name where room is scarce. `kind` constructs it. `has_rate` tells that the rate has to be tuned,
+    `takes_measure` that the learner depends on the measure. `default_rate` is the one of RATES nearest to the learner's
+    default.
     """
 
     name: str
     label: str
     short: str
     color: int
-    make: Callable[[str, float], Learner]
+    kind: Callable[..., Learner]
     has_rate: bool = False
     takes_measure: bool = True
     default_rate: float = 1.0
 
+    def make(self, measure: str, rate: float) -> Learner:
+        """Construct the learner for a measure and a learning rate."""
+        return self.kind(measure, learning_rate=rate) if self.takes_measure else self.kind(learning_rate=rate)
 
-def _listwise(measure: str, rate: float) -> ListwisePerceptron:
+
+def _listwise(measure: str, learning_rate: float) -> ListwisePerceptron:
     """Make a listwise perceptron with default settings, and the weights of AP or NDCG."""
-    return ListwisePerceptron("ap" if measure == "ap" else "ndcg", learning_rate=rate, transforms=None)
+    return ListwisePerceptron("ap" if measure == "ap" else "ndcg", learning_rate=learning_rate, transforms=None)
 
 
 CONTENDERS = {
-    one.name: one
-    for one in (
+    contender.name: contender
+    for contender in (
         Contender("listwise", "listwise (ours)", "listwise", 0, _listwise),
-        Contender(
-            "slam",
-            "Algorithm 2 (SLAM)",
-            "SLAM",
-            1,
-            lambda measure, rate: SlamPerceptron(measure, learning_rate=rate),
-            has_rate=True,
-            default_rate=RATES[4],
-        ),
-        Contender(
-            "minimax",
-            "Algorithm 3 (minimax)",
-            "minimax",
-            2,
-            lambda measure, rate: MinimaxPerceptron(measure, learning_rate=rate),
-        ),
-        Contender(
-            "listnet",
-            "ListNet",
-            "ListNet",
-            3,
-            lambda measure, rate: OnlineListNet(learning_rate=rate),
-            has_rate=True,
-            takes_measure=False,
-            default_rate=RATES[3],
-        ),
-        Contender(
-            "perceptron",
-            "Algorithm 1 (classification)",
-            "Algorithm 1",
-            4,
-            lambda measure, rate: Perceptron(learning_rate=rate),
-            takes_measure=False,
-        ),
+        Contender("slam", "Algorithm 2 (SLAM)", "SLAM", 1, SlamPerceptron, has_rate=True, default_rate=RATES[4]),
+        Contender("minimax", "Algorithm 3 (minimax)", "minimax", 2, MinimaxPerceptron),
+        Contender("listnet", "ListNet", "ListNet", 3, OnlineListNet, True, takes_measure=False, default_rate=RATES[3]),
+        Contender("perceptron", "Algorithm 1 (classification)", "Algorithm 1", 4, Perceptron, takes_measure=False),
     )
 }
 
 # The theorem is about ranking with the current weights, not with their average.
-LAST_ITERATE = Contender(
-    "listwise-last",
-    "listwise (last iterate)",
-    "last iterate",
-    5,
-    lambda measure, rate: ListwisePerceptron(measure, learning_rate=rate, average=False, transforms=None),
-)
+_current = partial(ListwisePerceptron, average=False, transforms=None)
+LAST_ITERATE = Contender("listwise-last", "listwise (last iterate)", "last iterate", 5, _current)
+SLAM_AS_IN_THE_PAPER = Contender("slam-paper", "Algorithm 2 (paper’s rate)", "SLAM, paper", 6, SlamPerceptron)
 
 
 def all_runs() -> dict[Run, Learner]:
     """Make every contender at every rate, for every measure it depends on."""
-    runs = {}
-    for one in CONTENDERS.values():
-        for measure in MEASURES if one.takes_measure else MEASURES[:1]:
-            for rate in RATES:
-                runs[Run(one.name, measure, rate)] = one.make(measure, rate)
-    return runs
+    return {
+        Run(name, measure, rate): contender.make(measure, rate)
+        for name, contender in CONTENDERS.items()
+        for measure in (MEASURES if contender.takes_measure else MEASURES[:1])
+        for rate in RATES
+    }

@@ -5,9 +5,8 @@ import numpy as np
 from perceptrank.evaluation.plots import Chart, Series, three_digits
 from perceptrank.evaluation.trace import running_means
 from perceptrank.kernels.arrays import Floats
-from perceptrank.paper.contenders import CONTENDERS, RATES
-from perceptrank.paper.trials import Trials
-from perceptrank.paper.tuning import Tuned
+from perceptrank.paper.contenders import CONTENDERS, RATES, Contender
+from perceptrank.paper.trials import Trials, Tuned
 
 _N_POINTS = 160
 
@@ -17,13 +16,12 @@ def plotted_rounds(n_rounds: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.unique(np.geomspace(1, n_rounds, _N_POINTS).round().astype(np.int64))
 
 
-def with_spread(name: str, x: Floats, rows: Floats, color: int, short: str) -> Series:
+def with_spread(contender: Contender, x: Floats, rows: Floats) -> Series:
     """Make a curve of the mean over rows, one per seed, with a band of one standard error, clipped at 0."""
     mean = rows.mean(axis=0)
-    if len(rows) == 1:
-        return Series(name, x, mean, color=color, short=short)
-    error = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
-    return Series(name, x, mean, np.maximum(mean - error, 0.0), mean + error, color, short=short)
+    error = rows.std(axis=0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else None
+    low, high = (None, None) if error is None else (np.maximum(mean - error, 0.0), mean + error)
+    return Series(contender.label, x, mean, low, high, contender.color, short=contender.short)
 
 
 def join_names(names: list[str]) -> str:
@@ -34,18 +32,13 @@ def join_names(names: list[str]) -> str:
 def running_mean_chart(trials: Trials, tuned: list[Tuned], measure: str, name: str, figure: int, about: str) -> Chart:
     """Chart the running mean of each contender, as in a figure of the paper."""
     rounds = plotted_rounds(trials.source.n_rounds)
-    curves = []
-    for one in tuned:
-        rows = running_means(trials.values[one.hindsight])
+    means = [running_means(trials.values[result.hindsight]) for result in tuned]
+    for rows in means:
         rounds = rounds[~np.isnan(rows[:, rounds - 1]).any(axis=0)]
-        curves.append((one, rows))
     x = rounds.astype(np.float64)
-    series = [
-        with_spread(one.contender.label, x, rows[:, rounds - 1], one.contender.color, one.contender.short)
-        for one, rows in curves
-    ]
-    best, worst = (key(series, key=lambda one: float(one.y[-1])) for key in (max, min))
-    rates = [f"{one.contender.label} {one.hindsight.rate:.3g}" for one in tuned if one.contender.has_rate]
+    series = [with_spread(result.contender, x, rows[:, rounds - 1]) for result, rows in zip(tuned, means, strict=True)]
+    best, worst = (choose(series, key=lambda curve: float(curve.y[-1])) for choose in (max, min))
+    rates = [f"{result.contender.label} {result.hindsight.rate:.3g}" for result in tuned if result.contender.has_rate]
     return Chart(
         name,
         f"{measure.upper()} on {trials.source.title}",
@@ -81,19 +74,19 @@ def depends_on_rate(trials: Trials, learner: str, measure: str) -> bool:
 def rate_chart(trials: Trials, measure: str, name: str, about: str) -> Chart:
     """Chart the mean of each contender over learning rates; only rate-dependent contenders have a band."""
     rates = np.array(RATES)
-    series, flat, told = [], [], []
-    for one in CONTENDERS.values():
-        rows = means_by_rate(trials, one.name, measure)
+    series, flat, others = [], [], []
+    for learner, contender in CONTENDERS.items():
+        rows = means_by_rate(trials, learner, measure)
         mean = rows.mean(axis=0)
-        if depends_on_rate(trials, one.name, measure):
-            series.append(with_spread(one.label, rates, rows, one.color, one.short))
+        if depends_on_rate(trials, learner, measure):
+            series.append(with_spread(contender, rates, rows))
             best, worst = three_digits(mean.max()), three_digits(mean.min())
-            told.append(f"{one.label} has {best} at its best rate and {worst} at its worst")
+            others.append(f"{contender.label} has {best} at its best rate and {worst} at its worst")
         else:
-            series.append(Series(one.label, rates, mean, color=one.color, short=one.short))
-            flat.append(one.label)
+            series.append(with_spread(contender, rates, mean[None]))
+            flat.append(contender.label)
     caption = f"Flat: {join_names(flat)}, whose rankings are the same at every rate. " if flat else ""
-    caption += "; ".join(told) + "." if told else ""
+    caption += "; ".join(others) + "." if others else ""
     return Chart(
         name,
         f"{measure.upper()} by learning rate on {trials.source.title}",

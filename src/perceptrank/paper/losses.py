@@ -6,7 +6,7 @@ import numpy as np
 
 from perceptrank.evaluation.plots import Chart, Series, three_digits
 from perceptrank.kernels.arrays import Floats
-from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Run
+from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Contender, Run
 from perceptrank.paper.curves import join_names, plotted_rounds, with_spread
 from perceptrank.paper.trials import Trials
 
@@ -23,10 +23,8 @@ class BoundCheck:
     `last_losses` the number of the last query with a loss (0 if there is none).
     """
 
-    label: str
-    short: str
+    contender: Contender
     run: Run
-    color: int
     formula: str
     bounds: list[float] | None
     losses: Floats
@@ -50,34 +48,34 @@ def cumulative_losses(values: Floats) -> Floats:
 
 
 def check_bound(
-    trials: Trials, label: str, short: str, run: Run, color: int, formula: str, bounds: list[float] | None
+    trials: Trials, contender: Contender, run: Run, formula: str = "none", bounds: list[float] | None = None
 ) -> BoundCheck:
     """Compare the cumulative loss of a run with its bound."""
     rows = cumulative_losses(trials.values[run])
     half = rows.shape[1] // 2
     losing = np.nan_to_num(1 - trials.values[run]) > 0
     last = [int(np.flatnonzero(row)[-1]) + 1 if row.any() else 0 for row in losing]
-    return BoundCheck(label, short, run, color, formula, bounds, rows[:, -1], rows[:, -1] - rows[:, half - 1], last)
+    return BoundCheck(contender, run, formula, bounds, rows[:, -1], rows[:, -1] - rows[:, half - 1], last)
 
 
 def loss_chart(trials: Trials, checks: list[BoundCheck], name: str, about: str) -> Chart:
     """Chart the cumulative losses, and the smallest bound of each learner, dashed."""
     rounds = plotted_rounds(trials.source.n_rounds)
     x = rounds.astype(np.float64)
-    series = []
-    for one in checks:
-        rows = cumulative_losses(trials.values[one.run])[:, rounds - 1]
-        series.append(with_spread(one.label, x, rows, one.color, one.short))
-    highest = max(float(one.losses.max()) for one in checks)
+    series = [
+        with_spread(check.contender, x, cumulative_losses(trials.values[check.run])[:, rounds - 1]) for check in checks
+    ]
+    highest = max(float(check.losses.max()) for check in checks)
     above = []
-    for one in checks:
-        level = None if one.bounds is None else min(one.bounds)
-        if level is not None and level > _FAR_ABOVE * highest:
-            above.append(f"{one.label} ({three_digits(level)})")
-        elif level is not None:
-            ends = np.array([level, level])
-            series.append(Series(f"bound: {one.label}", x[[0, -1]], ends, color=one.color, dashed=True, short="bound"))
-    stopped = [one.label for one in checks if one.has_stopped]
+    for check in checks:
+        if check.bounds is None:
+            continue
+        level = min(check.bounds)
+        if level > _FAR_ABOVE * highest:
+            above.append(f"{check.contender.label} ({three_digits(level)})")
+        else:
+            series.append(_bound_line(check.contender, x[[0, -1]], np.array([level, level])))
+    stopped = [check.contender.label for check in checks if check.has_stopped]
     caption = "A curve that turns flat is a learner that has stopped losing"
     caption += f": {join_names(stopped)} lose nothing in the second half. " if stopped else ". "
     caption += "Dashed, in the colour of the learner: the most that its theorem allows, the smallest over seeds."
@@ -94,16 +92,20 @@ def loss_chart(trials: Trials, checks: list[BoundCheck], name: str, about: str) 
     )
 
 
+def _bound_line(contender: Contender, x: Floats, y: Floats) -> Series:
+    return Series(f"bound: {contender.label}", x, y, color=contender.color, dashed=True, short="bound")
+
+
 def loss_by_rate_chart(trials: Trials, bounds: dict[float, list[float]], formula: str, name: str, about: str) -> Chart:
     """Chart the total loss of each learner over learning rates, and the rate-dependent bound of Algorithm 2."""
     rates, slam = np.array(RATES), CONTENDERS["slam"]
     series = []
-    for one in (slam, CONTENDERS["minimax"], CONTENDERS["listnet"], LAST_ITERATE):
-        runs = trials.runs(one.name, MEASURE)
+    for contender in (slam, CONTENDERS["minimax"], CONTENDERS["listnet"], LAST_ITERATE):
+        runs = trials.runs(contender.name, MEASURE)
         rows = np.array([cumulative_losses(trials.values[run])[:, -1] for run in runs]).T
-        series.append(with_spread(one.label, rates, rows, one.color, one.short))
+        series.append(with_spread(contender, rates, rows))
     levels = np.array([min(bounds[rate]) for rate in RATES])
-    series.append(Series(f"bound: {slam.label}", rates, levels, color=slam.color, dashed=True, short="bound"))
+    series.append(_bound_line(slam, rates, levels))
     lost = series[0].y
     return Chart(
         name,

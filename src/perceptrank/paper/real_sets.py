@@ -53,10 +53,10 @@ def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
     """Find data sets below a folder, with all their folds: only training files of a folder that has any."""
     check_root(root)
     known = {
-        os.path.realpath(path): one
-        for one in datasets().values()
-        for fold in one.folds
-        if (path := one.find(root, fold=fold)) is not None
+        os.path.realpath(path): data_set
+        for data_set in datasets().values()
+        for fold in data_set.folds
+        if (path := data_set.find(root, fold=fold)) is not None
     }
     sets: list[RealSet] = []
     left_out: list[LeftOut] = []
@@ -67,12 +67,11 @@ def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
         left_out += [LeftOut(_relative_name(path, root), "not the training file") for path in others]
         chosen = training or candidates
         for path in chosen:
-            one = known.get(os.path.realpath(path))
             if (reason := _unreadable(path)) is not None:
                 left_out.append(LeftOut(_relative_name(path, root), reason))
                 continue
-            if one is not None:
-                sets.append(RealSet(one.title, path, {"n_features": one.n_features, **one.options}))
+            if (entry := known.get(os.path.realpath(path))) is not None:
+                sets.append(RealSet(entry.title, path, {"n_features": entry.n_features, **entry.options}))
             else:
                 sets.append(RealSet(_name(path, root, alone=len(chosen) == 1), path, {}))
             if _FOLD.fullmatch(folder.name) and len(chosen) == 1:
@@ -85,11 +84,11 @@ def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
     return sets, left_out
 
 
-def _as_fold(one: RealSet, base: str) -> RealSet:
+def _as_fold(data_set: RealSet, base: str) -> RealSet:
     """Name a set of the catalogue after its fold; others are called by their folders already."""
-    is_known = bool(one.options)
-    name = f"{one.name}, {as_text(Path(one.path.parent.name))}" if is_known else one.name
-    return replace(one, name=name, fold_of=one.name if is_known else base)
+    if not data_set.options:
+        return replace(data_set, fold_of=base)
+    return replace(data_set, name=f"{data_set.name}, {as_text(Path(data_set.path.parent.name))}", fold_of=data_set.name)
 
 
 def data_folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[Path]]]:
@@ -99,16 +98,16 @@ def data_folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, li
     def on_error(error: OSError) -> None:
         left_out.append(LeftOut(as_text(Path(error.filename)), error.strerror or printable(str(error))))
 
-    for name, folders, files in os.walk(root, onerror=on_error, followlinks=True):
-        folder = Path(name)
+    for path, folders, files in os.walk(root, onerror=on_error, followlinks=True):
+        folder = Path(path)
         if (real := os.path.realpath(folder)) in seen:
             folders.clear()
             continue
         seen.add(real)
-        stores = [one for one in sorted(folders) if is_store(folder / one)]
-        folders[:] = sorted(one for one in folders if one not in stores and not one.startswith("."))
-        named = [one for one in files if has_data_suffix(one) and (folder / one).is_file()]
-        if candidates := [folder / one for one in sorted([*stores, *named])]:
+        stores = [name for name in sorted(folders) if is_store(folder / name)]
+        folders[:] = sorted(name for name in folders if name not in stores and not name.startswith("."))
+        data_files = [name for name in files if has_data_suffix(name) and (folder / name).is_file()]
+        if candidates := [folder / name for name in sorted([*stores, *data_files])]:
             yield folder, candidates
 
 
@@ -138,11 +137,9 @@ def _name(path: Path, root: Path, *, alone: bool) -> str:
     return _relative_name(folder, root if path.parent != root else folder.parent)
 
 
-def real_source(
-    one: RealSet, *, scaling: str, order: str, passes: int, max_queries: int | None, progress: Any = None
-) -> Source:
+def real_source(data_set: RealSet, scaling: str, order: str, passes: int, max_queries: int | None) -> Source:
     """Read a data set; "auto" scaling keeps features in [-1, 1] and standardises others query by query."""
-    stream = open_sources([one.path], whole=True, progress=progress, **one.options)
+    stream = open_sources([data_set.path], whole=True, **data_set.options)
     if not isinstance(stream, QueryStream):
         stream = QueryStream.concatenate(list(stream))
     n_all = len(stream)
@@ -157,33 +154,28 @@ def real_source(
             f"only {n_teaching} of its queries {'has' if n_teaching == 1 else 'have'} documents of different grades; "
             f"{_MIN_QUERIES} are needed"
         )
-    fold = f"one of several folds of {one.fold_of}: " if one.fold_of else ""
+    fold = f"one of several folds of {data_set.fold_of}: " if data_set.fold_of else ""
+    n = len(stream)
+    queries = f"{n:,} queries" if n == n_all else f"the first {n:,} of {n_all:,} queries"
     features = "unscaled features" if chosen is None else f"features scaled by {chosen}"
     arranged = "reshuffled for every seed" if order == "shuffled" else "in the order of the file"
-    return Source(
-        one.name,
-        f"{fold}{'' if len(stream) == n_all else 'the first '}{len(stream):,} "
-        f"{'queries' if len(stream) == n_all else f'of {n_all:,} queries'}, {n_counted:,} of them with a relevant "
-        f"document, {stream.n_documents:,} documents, "
-        f"{stream.n_features} features; {features}; {arranged}; " + ("one pass" if passes == 1 else f"{passes} passes"),
-        lambda seed: stream,
-        len(stream),
-        passes,
-        shuffled=order == "shuffled",
-        scaling=chosen,
-        facts={
-            "file": as_text(Path(one.path.name)),
-            "queries": len(stream),
-            "queries_with_a_relevant_document": n_counted,
-            "documents": stream.n_documents,
-            "features": stream.n_features,
-            "grades": [float(grade) for grade in np.unique(stream.relevance)][:20],
-            "queries_with_different_grades": n_teaching,
-            "queries_in_file": n_all,
-        }
-        | ({"fold_of": one.fold_of} if one.fold_of else {}),
-        fold_of=one.fold_of,
+    about = (
+        f"{fold}{queries}, {n_counted:,} of them with a relevant document, {stream.n_documents:,} documents, "
+        f"{stream.n_features} features; {features}; {arranged}; " + ("one pass" if passes == 1 else f"{passes} passes")
     )
+    facts = {
+        "file": as_text(Path(data_set.path.name)),
+        "queries": n,
+        "queries_with_a_relevant_document": n_counted,
+        "documents": stream.n_documents,
+        "features": stream.n_features,
+        "grades": [float(grade) for grade in np.unique(stream.relevance)][:20],
+        "queries_with_different_grades": n_teaching,
+        "queries_in_file": n_all,
+    }
+    facts |= {"fold_of": data_set.fold_of} if data_set.fold_of else {}
+    shuffled = order == "shuffled"
+    return Source(data_set.name, about, lambda seed: stream, n, passes, shuffled, chosen, facts, data_set.fold_of)
 
 
 def _choose_scaling(stream: QueryStream) -> str | None:

@@ -17,8 +17,7 @@ from perceptrank.paper.finished import Finished
 from perceptrank.paper.losses import loss_by_rate_chart, loss_chart
 from perceptrank.paper.real_sets import LeftOut, as_text, find_sets, real_source
 from perceptrank.paper.simulated import Simulated, run_simulated, simulated_source
-from perceptrank.paper.trials import Source, Trials, run_trials
-from perceptrank.paper.tuning import Tuned, tune
+from perceptrank.paper.trials import Source, Trials, Tuned, run_trials, tune
 from perceptrank.paper.walkthrough import Walkthrough, walk_through
 from perceptrank.stream.validation import check_choice, check_positive_whole, check_seed
 
@@ -84,10 +83,9 @@ class Settings:
         words += ["--data", as_text(self.data)] if self.data is not None else []
         words += ["--quick"] if self.quick else []
         words += ["--seed", str(self.seed)]
-        words += ["--seeds", str(self.n_seeds)] if self.n_seeds is not None else []
-        words += ["--scaling", self.scaling] if self.scaling != "auto" else []
-        words += ["--order", self.order] if self.order != "shuffled" else []
-        words += ["--passes", str(self.passes)] if self.passes != 1 else []
+        for name, option in {"n_seeds": "seeds", "scaling": "scaling", "order": "order", "passes": "passes"}.items():
+            if (value := getattr(self, name)) != getattr(Settings, name):
+                words += [f"--{option}", str(value)]
         return shlex.join(words)
 
 
@@ -119,28 +117,23 @@ class Reproduction:
     @property
     def folds(self) -> dict[str, list[StreamResult]]:
         """Results of the folds of each data set that has several."""
-        found: dict[str, list[StreamResult]] = {}
-        for one in self.streams:
-            if one.trials.source.fold_of:
-                found.setdefault(one.trials.source.fold_of, []).append(one)
-        return {name: several for name, several in found.items() if len(several) > 1}
+        folds: dict[str, list[StreamResult]] = {}
+        for stream in self.streams:
+            if stream.trials.source.fold_of:
+                folds.setdefault(stream.trials.source.fold_of, []).append(stream)
+        return {name: streams for name, streams in folds.items() if len(streams) > 1}
 
     @property
     def n_sets(self) -> int:
         """Number of real data sets, the folds of one counted once."""
-        return len({one.trials.source.fold_of or one.trials.source.name for one in self.streams[1:]})
+        sources = [stream.trials.source for stream in self.streams[1:]]
+        return len({source.fold_of or source.name for source in sources})
 
 
 def mean_of_folds(streams: list[StreamResult], measure: str, learner: str) -> Floats:
     """Return the mean after the first tenth of each fold, rates chosen on that tenth, over all seeds."""
-    return np.array(
-        [
-            float(one.honest_rest.mean())
-            for stream in streams
-            for one in stream.tuned[measure]
-            if one.contender.name == learner
-        ]
-    )
+    tuned = [result for stream in streams for result in stream.tuned[measure] if result.contender.name == learner]
+    return np.array([float(result.honest_rest.mean()) for result in tuned])
 
 
 Progress = Callable[[str, int, int], object]
@@ -163,16 +156,11 @@ def reproduce(
     progress : callable, optional
         Called with the name of the stream, the number of queries done and their total.
     finished : Finished, optional
-        Where finished trials are kept, and found again.
-
-    Returns
-    -------
-    Reproduction
-        Files that could not be used are in `left_out`.
+        The folder that finished trials are kept in.
     """
     sets, left_out = find_sets(settings.data) if settings.data is not None else ([], [])
 
-    def advance(source: Source, n_trials: int) -> Callable[[int], object]:
+    def common(source: Source, n_trials: int) -> dict[str, Any]:
         done = 0
 
         def on_queries(n_queries: int) -> None:
@@ -181,25 +169,18 @@ def reproduce(
             if progress is not None:
                 progress(source.name, done, n_trials * source.n_rounds)
 
-        return on_queries
+        return {"n_threads": n_threads, "progress": on_queries, "finished": finished}
 
-    source = simulated_source(*settings.simulated_shape)
-    results = [_simulated(settings, source, n_threads, advance(source, len(settings.seeds)), finished)]
-    seeds = settings.seeds if settings.order == "shuffled" else settings.seeds[:1]
-    for one in sets:
+    source, seeds = simulated_source(*settings.simulated_shape), settings.seeds
+    results = [_simulated(settings, run_simulated(source, seeds, **common(source, len(seeds))))]
+    seeds = seeds if settings.order == "shuffled" else seeds[:1]
+    for data_set in sets:
         try:
-            source = real_source(
-                one,
-                scaling=settings.scaling,
-                order=settings.order,
-                passes=settings.passes,
-                max_queries=settings.max_queries,
-            )
-            tell = advance(source, len(seeds))
-            trials = run_trials(source, seeds, n_threads=n_threads, progress=tell, finished=finished)
+            source = real_source(data_set, settings.scaling, settings.order, settings.passes, settings.max_queries)
+            trials = run_trials(source, seeds, **common(source, len(seeds)))
             results.append(_real(settings, trials, len(results)))
         except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
-            left_out.append(LeftOut(one.name, printable(str(error))))
+            left_out.append(LeftOut(data_set.name, printable(str(error))))
     return Reproduction(settings, results, walk_through(settings.seed), left_out)
 
 
@@ -210,10 +191,7 @@ def _about(settings: Settings, trials: Trials) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _simulated(
-    settings: Settings, source: Source, n_threads: int | None, progress: Any, finished: Finished | None
-) -> StreamResult:
-    result = run_simulated(source, settings.seeds, n_threads=n_threads, progress=progress, finished=finished)
+def _simulated(settings: Settings, result: Simulated) -> StreamResult:
     slam = CONTENDERS["slam"].make("ndcg@10", 1.0).theorem
     trials = result.trials
     tuned = {measure: tune(trials, measure) for measure in MEASURES}

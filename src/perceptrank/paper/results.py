@@ -1,5 +1,6 @@
 """Results as plain data, for results.json."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,7 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES
 from perceptrank.paper.curves import means_by_rate
 from perceptrank.paper.reproduction import Reproduction, StreamResult, mean_of_folds
-from perceptrank.paper.trials import Trials
-from perceptrank.paper.tuning import Tuned, first_tenth
+from perceptrank.paper.trials import Trials, Tuned, first_tenth
 from perceptrank.paper.walkthrough import Walkthrough
 
 
@@ -30,11 +30,11 @@ def as_plain(result: Reproduction) -> dict[str, Any]:
             "ties": "worst",
             "empty": "skip",
         },
-        "streams": [_stream(one) for one in result.streams],
+        "streams": [_stream(stream) for stream in result.streams],
         "folds": [
             {
                 "set": name,
-                "folds": [one.trials.source.name for one in streams],
+                "folds": [stream.trials.source.name for stream in streams],
                 "honest_after_first_tenth": {
                     measure: {
                         learner: _over(mean_of_folds(streams, measure, learner), "per_fold") for learner in CONTENDERS
@@ -45,11 +45,13 @@ def as_plain(result: Reproduction) -> dict[str, Any]:
             for name, streams in result.folds.items()
         ],
         "walkthrough": _walkthrough(result.walkthrough),
-        "left_out": [{"name": one.name, "reason": one.reason} for one in result.left_out],
-        "figures": [
-            {"name": one.name, "title": one.title, "caption": one.caption, "about": one.about} for one in result.charts
-        ],
+        "left_out": [asdict(file) for file in result.left_out],
+        "figures": [_pick(chart, "name", "title", "caption", "about") for chart in result.charts],
     }
+
+
+def _pick(value: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
 
 
 def _walkthrough(walk: Walkthrough) -> dict[str, Any]:
@@ -59,17 +61,16 @@ def _walkthrough(walk: Walkthrough) -> dict[str, Any]:
         "margin": walk.margin,
         "rounds": [
             {
-                "documents": one.X.tolist(),
-                "grades": one.grades.tolist(),
-                "weights": one.before.tolist(),
-                "weights_after": one.after.tolist(),
-                "ranked": one.ranked.tolist(),
-                "ranked_again": one.ranked_again.tolist(),
-                "moves": one.moves.tolist(),
-                "ndcg": one.ndcg,
-                "ndcg_again": one.ndcg_again,
+                "documents": shown.X.tolist(),
+                "grades": shown.grades.tolist(),
+                "weights": shown.before.tolist(),
+                "weights_after": shown.after.tolist(),
+                "ranked": shown.ranked.tolist(),
+                "ranked_again": shown.ranked_again.tolist(),
+                "moves": shown.moves.tolist(),
+                **_pick(shown, "ndcg", "ndcg_again"),
             }
-            for one in walk.rounds
+            for shown in walk.rounds
         ],
     }
 
@@ -86,47 +87,42 @@ def _stream(result: StreamResult) -> dict[str, Any]:
         "seeds": list(trials.seeds),
         "rounds_that_rates_are_chosen_on": first_tenth(source.n_rounds),
         "measures": {
-            measure: [_tuned(trials, one, measure) for one in tuned] for measure, tuned in result.tuned.items()
+            measure: [_tuned(trials, learner, measure) for learner in tuned] for measure, tuned in result.tuned.items()
         },
         "depends_on_rate": result.depends,
     }
-    if result.simulated is not None:
-        one = result.simulated
-        plain |= {"radius": one.radii, "diameter": one.diameters, "weight_ratio": one.weight_ratio}
+    if (simulated := result.simulated) is not None:
+        plain |= {"radius": simulated.radii, "diameter": simulated.diameters, "weight_ratio": simulated.weight_ratio}
         plain["bounds"] = [
             {
-                "learner": check.label,
+                "learner": check.contender.label,
                 "rate": check.run.rate,
                 "formula": check.formula,
                 "bound": check.bounds,
-                "loss": _summary(check.losses),
+                "loss": _over(check.losses),
                 "loss_in_second_half": check.second_half.tolist(),
                 "last_loss_at_query": check.last_losses,
                 "holds": check.holds,
             }
-            for check in one.bound_checks
+            for check in simulated.bound_checks
         ]
     return plain
 
 
-def _tuned(trials: Trials, one: Tuned, measure: str) -> dict[str, Any]:
-    by_rate = means_by_rate(trials, one.contender.name, measure)
-    plain: dict[str, Any] = {
-        "learner": one.contender.name,
-        "label": one.contender.label,
-        "hindsight": {"rate": one.hindsight.rate if one.contender.has_rate else None, **_summary(one.whole)},
-        "hindsight_after_first_tenth": _summary(one.rest),
-        "honest_after_first_tenth": {"rates": one.honest_rates, **_summary(one.honest_rest)},
-        "rate_at_the_edge": one.is_at_the_edge,
-        "by_rate": [{"rate": rate, **_summary(by_rate[:, k])} for k, rate in enumerate(RATES)],
+def _tuned(trials: Trials, tuned: Tuned, measure: str) -> dict[str, Any]:
+    contender = tuned.contender
+    by_rate = means_by_rate(trials, contender.name, measure)
+    return {
+        "learner": contender.name,
+        "label": contender.label,
+        "hindsight": {"rate": tuned.hindsight.rate if contender.has_rate else None, **_over(tuned.whole)},
+        "hindsight_after_first_tenth": _over(tuned.rest),
+        "honest_after_first_tenth": {"rates": tuned.honest_rates, **_over(tuned.honest_rest)},
+        "rate_at_the_edge": tuned.is_at_the_edge,
+        "by_rate": [{"rate": rate, **_over(by_rate[:, k])} for k, rate in enumerate(RATES)],
     }
-    return plain
 
 
-def _summary(values: Floats) -> dict[str, Any]:
-    return _over(values, "per_seed")
-
-
-def _over(values: Floats, what: str) -> dict[str, Any]:
+def _over(values: Floats, what: str = "per_seed") -> dict[str, Any]:
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return {"mean": float(values.mean()), "spread": spread, what: values.tolist()}

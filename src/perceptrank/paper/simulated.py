@@ -5,18 +5,15 @@ from dataclasses import dataclass
 
 from perceptrank.datasets.separable import separable
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.slam import SlamPerceptron
 from perceptrank.measures import parse
-from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Contender, Run
+from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, SLAM_AS_IN_THE_PAPER, Contender, Run
 from perceptrank.paper.finished import Finished
 from perceptrank.paper.losses import MEASURE, BoundCheck, check_bound
-from perceptrank.paper.trials import Progress, Source, Trials, run_trials
-from perceptrank.paper.tuning import tune
+from perceptrank.paper.trials import Progress, Source, Trials, no_progress, run_trials, tune
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.theory import Theorem, bounds, diameter, radius
 
 MARGIN = 1.0
-_AS_IN_THE_PAPER = "slam-paper"
 
 
 def simulated_source(n_queries: int, passes: int) -> Source:
@@ -54,58 +51,42 @@ def run_simulated(
     seeds: Sequence[int],
     *,
     n_threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     finished: Finished | None = None,
 ) -> Simulated:
     """Run all contenders, the listwise perceptron's last iterate, and Algorithm 2 at the rate of the paper's proof."""
     streams = [source.draw(seed) for seed in seeds]
-    radii, diameters = [radius(one) for one in streams], [diameter(one) for one in streams]
-    ratio = max(bounds.weight_ratio(MEASURE, one) for one in streams)
+    radii, diameters = [radius(stream) for stream in streams], [diameter(stream) for stream in streams]
+    ratio = max(bounds.weight_ratio(MEASURE, stream) for stream in streams)
     cutoff = parse(MEASURE).cutoff or 0
     largest = max(radii)
     constant = cutoff * (4 * largest * largest) * ratio
-    paper = Run(_AS_IN_THE_PAPER, MEASURE, 1 / constant)
+    paper = Run(SLAM_AS_IN_THE_PAPER.name, MEASURE, 1 / constant)
 
     def extra() -> dict[Run, Learner]:
-        runs: dict[Run, Learner] = {paper: SlamPerceptron(MEASURE, learning_rate=paper.rate)}
-        for rate in RATES:
-            runs[Run(LAST_ITERATE.name, MEASURE, rate)] = LAST_ITERATE.make(MEASURE, rate)
-        return runs
+        last = {Run(LAST_ITERATE.name, MEASURE, rate): LAST_ITERATE.make(MEASURE, rate) for rate in RATES}
+        return {paper: SLAM_AS_IN_THE_PAPER.make(MEASURE, paper.rate)} | last
 
     trials = run_trials(source, seeds, extra, n_threads=n_threads, progress=progress, finished=finished)
-    best = {one.contender.name: one.hindsight for one in tune(trials, MEASURE)}
+    best = {tuned.contender.name: tuned.hindsight for tuned in tune(trials, MEASURE)}
 
     def bounds_of(theorem: Theorem, *, by_radius: bool = False) -> list[float]:
         if by_radius:
-            return [theorem.bound(radius=one, margin=MARGIN) for one in radii]
-        return [theorem.bound(diameter=one, margin=MARGIN) for one in diameters]
+            return [theorem.bound(radius=R, margin=MARGIN) for R in radii]
+        return [theorem.bound(diameter=D, margin=MARGIN) for D in diameters]
 
-    def check(one: Contender, run: Run, *, by_radius: bool = False, note: str = "") -> BoundCheck:
-        theorem = one.make(run.measure, run.rate).theorem
+    def check(contender: Contender, run: Run, *, by_radius: bool = False, note: str = "") -> BoundCheck:
+        theorem = contender.make(run.measure, run.rate).theorem
         formula = theorem.separable_formula(by_radius=by_radius) + note
-        return check_bound(
-            trials, one.label, one.short, run, one.color, formula, bounds_of(theorem, by_radius=by_radius)
-        )
+        return check_bound(trials, contender, run, formula, bounds_of(theorem, by_radius=by_radius))
 
-    def without_theorem(one: Contender) -> BoundCheck:
-        return check_bound(trials, one.label, one.short, best[one.name], one.color, "none", None)
-
+    in_the_paper = [constant / MARGIN**2] * len(streams)
     checks = [
         check(LAST_ITERATE, Run(LAST_ITERATE.name, MEASURE, 1.0)),
         check(CONTENDERS["slam"], best["slam"], note=f", rate = {best['slam'].rate:.3g}"),
         check(CONTENDERS["minimax"], best["minimax"], by_radius=True),
-        check_bound(
-            trials,
-            "Algorithm 2 (paper’s rate)",
-            "SLAM, paper",
-            paper,
-            6,
-            "4 k R² v_max / γ²",
-            [constant / MARGIN**2] * len(streams),
-        ),
-        without_theorem(CONTENDERS["listwise"]),
-        without_theorem(CONTENDERS["listnet"]),
-        without_theorem(CONTENDERS["perceptron"]),
+        check_bound(trials, SLAM_AS_IN_THE_PAPER, paper, "4 k R² v_max / γ²", in_the_paper),
+        *(check_bound(trials, CONTENDERS[name], best[name]) for name in ("listwise", "listnet", "perceptron")),
     ]
     slam_bounds = {rate: bounds_of(CONTENDERS["slam"].make(MEASURE, rate).theorem) for rate in RATES}
     return Simulated(trials, checks, slam_bounds, radii, diameters, ratio)

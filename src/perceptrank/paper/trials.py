@@ -1,7 +1,12 @@
-"""Repeated runs of all contenders on one stream, with other orders or other simulated queries for each seed."""
+"""Repeated runs of all contenders on one stream, and their learning rates.
 
+Each seed has another order or other simulated queries. Rates are tuned in hindsight, as in the paper, and on the first
+tenth of the stream.
+"""
+
+import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +15,7 @@ from perceptrank.evaluation.comparing import compare
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
-from perceptrank.paper.contenders import CONTENDERS, MEASURES, Run, all_runs
+from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES, Contender, Run, all_runs
 from perceptrank.paper.finished import Finished
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import dense
@@ -18,6 +23,10 @@ from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 Progress = Callable[[int], object]
+
+
+def no_progress(n_queries: int) -> None:
+    """Ignore how many queries were done."""
 
 
 @dataclass(frozen=True)
@@ -83,40 +92,97 @@ def run_trials(
     extra: Callable[[], dict[Run, Learner]] = dict,
     *,
     n_threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     finished: Finished | None = None,
 ) -> Trials:
     """Run every contender, and extra learners, on a source, once per seed, unless that is finished already."""
-    parts: dict[Run, list[Floats]] = {}
+    rows: dict[Run, list[Floats]] = {}
     for seed in seeds:
         runs = all_runs() | extra()
-        named = {f"{run.learner} for {run.measure} at {run.rate:g}": run for run in runs}
-
-        def on_block(traces: dict[str, Trace]) -> None:
-            if progress is not None:
-                progress(len(next(iter(traces.values()))))
-
-        learners = {name: runs[run] for name, run in named.items()}
+        learners = {_name(run): learner for run, learner in runs.items()}
         key = "" if finished is None else finished.key(source, seed, learners)
         values = None if finished is None else finished.load(key, source.n_rounds)
         if values is not None:
-            if progress is not None:
-                progress(source.n_rounds)
-            for run, found in values.items():
-                parts.setdefault(run, []).append(found)
-            continue
-        with warnings.catch_warnings():  # all learners are to take features alike, scaled or not as the source says
-            warnings.filterwarnings("ignore", message="features differ in spread")
-            result = compare(learners, source.blocks(seed), MEASURES, n_threads=n_threads, on_block=on_block)
-        values = {}
-        for name, run in named.items():
-            trace = result.traces[name]
-            judged = CONTENDERS.get(run.learner)
-            measures = [run.measure] if judged is None or judged.takes_measure else MEASURES
-            for measure in measures:
-                values[run._replace(measure=measure)] = trace.values(measure)
-        if finished is not None:
-            finished.keep(key, values)
-        for run, found in values.items():
-            parts.setdefault(run, []).append(found)
-    return Trials(source, list(seeds), {run: np.stack(values) for run, values in parts.items()})
+            progress(source.n_rounds)
+        else:
+            traces = _learn(learners, source.blocks(seed), n_threads, progress)
+            values = {}
+            for run in runs:
+                contender = CONTENDERS.get(run.learner)
+                for measure in [run.measure] if contender is None or contender.takes_measure else MEASURES:
+                    values[run._replace(measure=measure)] = traces[_name(run)].values(measure)
+            if finished is not None:
+                finished.keep(key, values)
+        for run, row in values.items():
+            rows.setdefault(run, []).append(row)
+    return Trials(source, list(seeds), {run: np.stack(several) for run, several in rows.items()})
+
+
+def _name(run: Run) -> str:
+    return f"{run.learner} for {run.measure} at {run.rate:g}"
+
+
+def _learn(
+    learners: dict[str, Learner], blocks: Iterator[QueryStream], n_threads: int | None, progress: Progress
+) -> Mapping[str, Trace]:
+    def on_block(traces: dict[str, Trace]) -> None:
+        progress(len(next(iter(traces.values()))))
+
+    with warnings.catch_warnings():  # all learners are to take features alike, scaled or not as the source says
+        warnings.filterwarnings("ignore", message="features differ in spread")
+        return compare(learners, blocks, MEASURES, n_threads=n_threads, on_block=on_block).traces
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Means of a contender, one per seed, over all rounds (`whole`) and after the first tenth (`rest`).
+
+    `hindsight` has the rate with the best mean over all rounds and seeds. `honest_rates` are the best in the first
+    tenth of each seed, with ties going to the rate nearest to the learner's default; `honest_rest` are their means
+    after it. A contender without a rate has the same means in both.
+    """
+
+    contender: Contender
+    hindsight: Run
+    whole: Floats
+    rest: Floats
+    honest_rates: list[float] | None
+    honest_rest: Floats
+
+    @property
+    def is_at_the_edge(self) -> bool:
+        """True if the best rate is the smallest or largest tried."""
+        return self.contender.has_rate and self.hindsight.rate in (RATES[0], RATES[-1])
+
+
+def first_tenth(n_rounds: int) -> int:
+    """Return the number of rounds that rates are tuned on."""
+    return max(1, n_rounds // 10)
+
+
+def tune(trials: Trials, measure: str) -> list[Tuned]:
+    """Tune all contenders; return them best first."""
+    tuned = [_tune(trials, contender, measure) for contender in CONTENDERS.values()]
+    return sorted(tuned, key=lambda result: -result.whole.mean())
+
+
+def _tune(trials: Trials, contender: Contender, measure: str) -> Tuned:
+    runs = trials.runs(contender.name, measure)
+    if not contender.has_rate:
+        runs = [run for run in runs if run.rate == 1.0]
+    tenth = first_tenth(trials.source.n_rounds)
+    best = max(runs, key=lambda run: float(trials.means(run).mean()))
+    rest = np.array([trials.means(run, slice(tenth, None)) for run in runs])
+    if np.isnan(rest).any():
+        raise ValueError("the measure leaves out all queries after the first tenth of the stream")
+    start = np.array([np.nan_to_num(trials.means(run, slice(tenth)), nan=-np.inf) for run in runs])
+    from_default = [abs(math.log(run.rate / contender.default_rate)) for run in runs]
+    chosen = np.lexsort((np.broadcast_to(from_default, start.T.shape), -start.T))[:, 0]
+    return Tuned(
+        contender,
+        best,
+        trials.means(best),
+        trials.means(best, slice(tenth, None)),
+        [runs[k].rate for k in chosen] if contender.has_rate else None,
+        rest[chosen, np.arange(len(trials.seeds))],
+    )

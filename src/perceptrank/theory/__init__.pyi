@@ -6,8 +6,7 @@ from . import theorems as theorems
 from .adversary import Game as Game
 from .adversary import n_rounds as n_rounds
 from .adversary import play as play
-from .budget_adversary import BudgetGame as BudgetGame
-from .budget_adversary import play_budget as play_budget
+from .adversary import play_budget as play_budget
 from .certificates import Certificate as Certificate
 from .certificates import Promise as Promise
 from .comparators import comparator as comparator

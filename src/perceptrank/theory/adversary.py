@@ -1,14 +1,19 @@
-"""The adversary of the lower bound, which grades each query after it has seen the learner's ranking.
+"""Adversaries, which choose grades or queries after they have seen the learner's rankings.
 
-Query t has the documents R e_{t+1}, −R e_{t+1}, and R e_1 as often as wanted. If the first one is ranked on top, the
-second one is relevant, else the first one. A relevant document is never on top, so every round costs at least 1/2 in
-1 − AP and 1 − 1/log2(3) in 1 − NDCG. Yet the stream is separable: w_1 = −γ/(2R), w_{t+1} = ±γ/(2R) has margin γ, and
-norm at most 1 for up to 4R²/γ² − 1 rounds.
+The lower bound (`play`): query t has the documents R e_{t+1}, −R e_{t+1}, and R e_1 as often as wanted. If the first is
+ranked on top, the second is relevant, else the first. A relevant document is never on top, so every round costs at
+least 1/2 in 1 − AP and 1 − 1/log2(3) in 1 − NDCG. Yet the stream is separable: w_1 = −γ/(2R), w_{t+1} = ±γ/(2R) has
+margin γ, and norm at most 1 for up to 4R²/γ² − 1 rounds.
 
-The version "exact" is one for learners whose weights are combinations of documents that they have seen. Query t has
-m − 1 documents −R e_t, and then R e_t, the only relevant one. To such a learner all documents of a new direction are
-alike, and in the worst order of ties, which the order of the input is, the relevant one comes last: 1 − 1/m is lost in
-AP, 1 − 1/log2(1 + m) in NDCG, in each of 4R²/γ² rounds. That is what Theorem B allows, to the last digit.
+The version "exact" is for learners whose weights are combinations of documents that they have seen. Query t has m − 1
+documents −R e_t, and then R e_t, the only relevant one. Such a learner cannot tell documents of a new direction apart,
+and ties are broken by the order of the input, the worst order, so the relevant one comes last: 1 − 1/m is lost in AP,
+1 − 1/log2(1 + m) in NDCG, in each of 4R²/γ² rounds. That is exactly what Theorem B allows.
+
+Budgets (`play_budget`): there are B + 1 queries, one for each direction: −R e_j and R e_j, the second of which is
+relevant. The unit vector with equal weights ranks all of them with margin 2R/√(B + 1). A ranking function that is made
+of at most B stored documents, by a kernel of distances or of inner products, gives the two documents of a direction the
+same score unless one of them is stored. So there is always a query that the learner ranks wrong, and it is played.
 """
 
 from typing import NamedTuple, Protocol
@@ -26,32 +31,33 @@ _MOST_BYTES = 2**32
 
 
 class Opponent(Protocol):
-    """The interface that the adversary needs: ranking, and learning one query."""
+    """The part of a learner that adversaries use."""
 
     def rank(self, X: npt.ArrayLike) -> Ints:
         """Return the row numbers of X, best first."""
-        ...
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> object:
         """Learn from one query."""
-        ...
 
 
 class Game(NamedTuple):
-    """Result of a lower-bound game.
+    """Result of a game against an adversary.
 
     Attributes
     ----------
     trace : Trace
         The measure of each round's ranking; masses are 1 in rounds with an update.
     stream : QueryStream
-        The queries with the grades that the adversary gave.
+        The queries that were played.
     separator : array
         Unit vector that ranks all queries correctly.
     margin : float
-        Its margin, at least the requested one.
+        Its margin: at least the requested one, or 2R/√(B + 1) against a budget B.
     lower_bound : float
-        The loss that any learner has at least; in the version "exact", one in the span of what it saw.
+        The smallest loss of any learner; in the version "exact", of those in the span of what they saw; against a
+        budget, of those within it.
+    is_beaten : bool
+        True if the learner came to rank all queries of `play_budget` right, so that none was left to play.
     """
 
     trace: Trace
@@ -59,6 +65,7 @@ class Game(NamedTuple):
     separator: "Floats"
     margin: float
     lower_bound: float
+    is_beaten: bool = False
 
 
 def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
@@ -131,11 +138,7 @@ def play(
     recorded = parse(measure)
     exact = version == "exact"
     n_features = rounds if exact else rounds + 1
-    if 8 * n_documents * rounds * n_features > _MOST_BYTES:
-        raise ValueError(
-            f"{rounds} rounds need {n_features} features, {8e-9 * n_documents * rounds * n_features:.0f} GB of memory; "
-            "choose a larger margin or fewer rounds"
-        )
+    _check_memory(rounds, n_documents, n_features, "choose a larger margin or fewer rounds")
     X: Features = np.zeros((rounds, n_documents, n_features))
     relevance = np.zeros((rounds, n_documents))
     scores = np.empty((rounds, n_documents))
@@ -161,3 +164,67 @@ def play(
     last = n_documents if exact else 2  # the best place that the relevant document can have
     least = 1 - recorded(-np.arange(float(last)), np.arange(last) == last - 1)
     return Game(Trace({recorded: values}, masses), stream, separator / norm, margin / norm, rounds * least)
+
+
+def play_budget(
+    ranker: Opponent, budget: int, *, rounds: int | None = None, radius: float = 1.0, measure: MeasureLike = "ndcg"
+) -> Game:
+    """Play against a ranker whose function is made of at most `budget` documents, using its `rank` and `learn_one`.
+
+    It loses every round, however many there are, though a ranker, of norm √(budget + 1) in units of 1 / D, ranks all
+    queries with a margin of 1. Rankers without a budget may come to rank all of them right, which ends the game.
+
+    Parameters
+    ----------
+    ranker : learner
+        It must accept documents with budget + 1 features, as they are.
+    budget : int
+        Number B of documents that it may store.
+    rounds : int, optional
+        Number of rounds, by default 4 (B + 1).
+    radius : float
+        Norm R of every document.
+    measure : str or Measure
+        "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> learner = pr.KernelPerceptron(budget=6, rule="minimax", linear=0, average=False, transforms=None)
+    >>> game = play_budget(learner, 6, rounds=50)
+    >>> len(game.stream), bool((game.trace.losses("ndcg") > 0.36).all()), game.is_beaten
+    (50, True, False)
+    >>> game = play_budget(pr.MinimaxPerceptron(), 6, rounds=50)  # it has a weight for each direction
+    >>> len(game.stream), game.is_beaten
+    (7, True)
+    """
+    n = check_positive_whole("budget", budget) + 1
+    rounds = 4 * n if rounds is None else check_positive_whole("rounds", rounds)
+    check_positive("radius", radius)
+    _check_memory(rounds, 2, n, "choose a smaller budget or fewer rounds")
+    recorded = parse(measure)
+    grades = np.array([0.0, 1.0])  # of equal scores the first is ranked first, which is the worst order
+    X, masses, last_played = np.zeros((rounds, 2, n)), [], np.full(n, -1)
+    for t in range(rounds):
+        for direction in np.argsort(last_played, kind="stable"):  # those that it may have forgotten first
+            X[t] = 0.0
+            X[t, :, direction] = -radius, radius
+            if np.asarray(ranker.rank(X[t]))[0] == 0:
+                break
+        else:
+            break
+        last_played[direction] = t
+        masses.append(float(bool(ranker.learn_one(X[t], grades))))
+    played = len(masses)
+    stream = QueryStream.from_arrays(X[:played].reshape(-1, n), np.tile(grades, played), group=np.full(played, 2))
+    values = recorded.per_query(np.tile([1.0, 0.0], played), stream.relevance, stream.offsets, 0)
+    trace, least = Trace({recorded: values}, np.array(masses)), 1 - recorded([0.0, 1.0], [1.0, 0.0])
+    separator, margin = np.full(n, 1 / np.sqrt(n)), float(2 * radius / np.sqrt(n))
+    return Game(trace, stream, separator, margin, rounds * least, is_beaten=played < rounds)
+
+
+def _check_memory(rounds: int, n_documents: int, n_features: int, advice: str) -> None:
+    """Raise if the queries of a game do not fit in memory."""
+    n_bytes = 8 * rounds * n_documents * n_features
+    if n_bytes > _MOST_BYTES:
+        raise ValueError(f"{rounds} rounds need {n_features} features, {1e-9 * n_bytes:.0f} GB of memory; {advice}")

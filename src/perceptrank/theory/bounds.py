@@ -48,14 +48,15 @@ def largest_share(measure: MeasureLike, n_documents: int) -> float:
     """Return the largest part of the weight of outranked documents that a ranking can lose: c_m of Lemma 1'.
 
     1 - 1 / m for AP, 1 - 1 / log2(1 + m) for NDCG, and 1 if there is a cut-off before m. Attained if the only relevant
-    document is ranked last. Times this, every bound on a loss in AP or NDCG holds for queries of at most m documents.
+    document is ranked last. For queries of at most m documents, every bound on a loss in AP or NDCG may be multiplied
+    by it.
 
     Parameters
     ----------
     measure : str or Measure
         "ndcg", "ndcg@k" or "ap".
     n_documents : int
-        m, the most documents of a query.
+        m, the largest number of documents of a query.
 
     Examples
     --------
@@ -71,14 +72,14 @@ def largest_share(measure: MeasureLike, n_documents: int) -> float:
 def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: float | None = None) -> float:
     """Bound the loss of safe averaging: min(3 current_loss + 2, (3 mean_loss + 1) / 2).
 
-    With weights of queries of at most c, all losses are weighted sums: min(3 current_loss + 2 c, 3/2 mean_loss + c).
+    If queries have weights, at most c, losses are weighted sums: min(3 current_loss + 2 c, 3/2 mean_loss + c).
 
     Parameters
     ----------
     mean_loss : float ≥ 0
         Cumulative loss of ranking all queries by the mean of the iterates so far.
     current_loss : float ≥ 0
-        The same by the current weights; the theorems about these bound it.
+        The same by the current weights, which a theorem bounds.
     largest_weight : float > 0, optional
         Largest weight of a query, if not all are 1.
 
@@ -106,19 +107,19 @@ def random_budget(
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
-    """Bound the expected loss of a kernel perceptron that keeps so many updates and removes others by chance.
+    """Bound the expected loss of a kernel perceptron on a budget that removes updates at random.
 
     With a = 2 (1 + relative_margin) (D U)² and b = decay / n_units, it is (2 L + a) / (1 - a b / (2 - b) / share), and
     infinite if the divisor is not positive: a budget competes with functions whose norm is at most of the order of the
-    root of n_units. With decay = 1, b / (2 - b) may be replaced by b / 2. Beside weights of which nothing is removed,
-    the a that is multiplied by b / (2 - b) is 2 (1 + relative_margin) (D U + 1/2)².
+    root of n_units. With decay = 1, b / 2 takes the place of b / (2 - b). With `beside_weights`, the a in the divisor
+    is 2 (1 + relative_margin) (D U + 1/2)².
 
     Parameters
     ----------
     diameter : float
         Largest distance D between the images of two differently graded documents of a query.
     n_units : int
-        The smallest number of updates that are kept when one is removed.
+        The smallest number of updates kept when one is removed.
     relative_margin : float ≥ 0
         Margin in units of the mean squared step per weight moved.
     decay : float ≥ 1
@@ -155,19 +156,9 @@ def forgetron(
 ) -> float:
     """Bound the loss of the Forgetron with the minimax rule: 64/33 (2 L + (D U)²).
 
-    It needs k ≥ 83 updates to be kept, and holds for functions with D U ≤ √((k + 1) / ln(k + 1)) / 4; for others
-    it is infinite. After O. Dekel, S. Shalev-Shwartz and Y. Singer; docs/theory.md has the proof.
-
-    Parameters
-    ----------
-    diameter : float
-        Largest distance D between the images of two differently graded documents of a query.
-    n_units : int
-        k, the number of updates that are kept.
-    margin : float, optional
-        Margin γ of a separable stream; give this or `comparator`.
-    comparator : (U, L), optional
-        Norm of a function, and its cumulative surrogate, max-pair with margin 1, over the rounds with an update.
+    It holds if k = n_units ≥ 83, for functions with D U ≤ √((k + 1) / ln(k + 1)) / 4; otherwise it is infinite. The
+    surrogate is max-pair with margin 1. Parameters are those of `random_budget`. After O. Dekel, S. Shalev-Shwartz and
+    Y. Singer; docs/theory.md has the proof.
 
     Examples
     --------
@@ -189,7 +180,7 @@ def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) ->
     n_learners : int
         N.
     best_loss : float ≥ 0
-        L*, the smallest cumulative loss of a learner, 1 - measure summed over queries, times their weights.
+        L*, the smallest cumulative loss of a learner, weighted as queries are.
     largest_weight : float > 0
         Largest weight of a query.
 
@@ -216,8 +207,8 @@ def hedge(
     n_learners : int
         N.
     n_queries : int, optional
-        T, the number of queries with a value of the measure: those with a relevant document, if others are left out.
-        Weights of queries, at most 1, leave the bound as it is; those of weight 0 are left out. Without a fixed rate.
+        T, the number of queries that the measure has a value for and whose weight is not 0; without a fixed rate. The
+        bound holds for query weights of at most 1.
     rate : float > 0, optional
         The fixed rate.
     best_loss : float ≥ 0, optional
@@ -231,21 +222,18 @@ def hedge(
     18.01
     """
     log = math.log(check_positive_whole("n_learners", n_learners))
-    if rate is None:
-        if n_queries is None or best_loss is not None:
-            raise ValueError("give n_queries, or rate and best_loss")
-        return math.sqrt(2 * check_positive_whole("n_queries", n_queries) * log) + math.sqrt(log / 8)
-    if best_loss is None or n_queries is not None:
+    if (n_queries is None) != (best_loss is not None) or (rate is None) != (best_loss is None):
         raise ValueError("give n_queries, or rate and best_loss")
-    check_not_negative("best_loss", best_loss)
-    return (check_positive("rate", rate) * best_loss + log) / -math.expm1(-rate)
+    if rate is None:
+        return math.sqrt(2 * check_positive_whole("n_queries", n_queries) * log) + math.sqrt(log / 8)
+    return (check_positive("rate", rate) * check_not_negative("best_loss", best_loss) + log) / -math.expm1(-rate)
 
 
 def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: float = 0.0) -> float:
-    """Bound the number of wrong thresholds of PRank, at least the sum of distances of predicted and true grades.
+    """Bound the number of thresholds that PRank gets wrong, at least the sum of distances to the true grades.
 
-    With n = n_grades - 1 thresholds, K = n R² + 1 and b = max(K, 2 threshold_margin): (K + b)² / (4 b γ²), which
-    is K / γ² as long as the margin is at most K / 2. Thresholds that are right, by less than the margin, do not
+    With n = n_grades - 1 thresholds, K = n R² + 1 and b = max(K, 2 threshold_margin): (K + b)² / (4 b γ²), which is
+    K / γ² as long as `threshold_margin` is at most K / 2. Thresholds that are right by less than the margin do not
     count; together with them, there are at most (K + 2 threshold_margin) / γ².
 
     Parameters
@@ -255,8 +243,7 @@ def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: floa
     radius : float
         Largest norm R of a document.
     margin : float > 0
-        γ: weights and thresholds that together have norm 1 put all documents on the right sides of all thresholds,
-        with this margin.
+        γ, with which weights and thresholds of norm 1 together put all documents on the right sides.
     threshold_margin : float ≥ 0
         The margin of `MarginPRank`, 0 for `PRank`.
 
@@ -285,9 +272,9 @@ def averaged_risk(
 ) -> float:
     """Bound the expected loss of the averaged ranker on a new query, if queries are drawn independently: Theorem G.
 
-    For `ListwisePerceptron(violators="top", margin=..., class_order="mean" or "index")`, of which the mean of all
-    iterates after T queries ranks the new one; for AP any class order. With ρ = surrogate_margin / (learning_rate
-    D²), it is (L + ρ D² U² / 2 + S / (2 ρ)) / T, where S is the bound on the weight moved; on a separable stream
+    For `ListwisePerceptron(violators="top", margin=..., class_order="mean" or "index")`, whose mean of all iterates
+    after T queries ranks the new one; for AP any class order. With ρ = surrogate_margin / (learning_rate D²), it is
+    (L + ρ D² U² / 2 + S / (2 ρ)) / T, where S is the bound on the weight moved; on a separable stream
     (ρ / 2 + 1 + 1 / (2 ρ)) D² / (γ² T), 2 D² / (γ² T) at ρ = 1.
 
     Parameters
@@ -301,7 +288,7 @@ def averaged_risk(
     surrogate_margin : float > 0
         The margin of the learner.
     margin : float, optional
-        Margin γ of a ranker on all queries that may be drawn; give this or `comparator`.
+        Margin γ of a ranker on all queries that can be drawn; give this or `comparator`.
     comparator : Comparator or (U, L), optional
         Norm of a fixed ranker, and the expectation of its cumulative SLAM surrogate with margin 1, over T + 1 queries.
 
@@ -312,15 +299,15 @@ def averaged_risk(
     """
     size, delta = check_positive("diameter", diameter), check_positive("surrogate_margin", surrogate_margin)
     rate = check_positive("learning_rate", learning_rate)
-    norm, loss = norm_and_loss(margin, comparator)
+    norm, loss = map(float, norm_and_loss(margin, comparator))
     moved = theorems.slam(rate, delta, splits=False).bound(diameter=diameter, margin=margin, comparator=comparator)
     rho = delta / rate / size / size
-    bound = float(loss) + rho / 2 * float(size * norm) ** 2 + moved / (2 * rho)
+    bound = loss + rho / 2 * (size * norm) ** 2 + moved / (2 * rho)
     return bound / check_positive_whole("n_queries", n_queries)
 
 
 def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: float, n_doublings: int = 0) -> float:
-    """Bound the regret of online ridge regression in its own loss, against every fixed ranker u and u's penalty.
+    """Bound the regret of online ridge regression, in its own loss, against any fixed ranker u with u's penalty.
 
     E² (d ln(1 + 2 n / penalty) + 2 k ln 2). The loss of a query is the sum of the squared differences between scores
     and targets, both centred within the query; u's penalty is `penalty` times the sum of (unit_j u_j)², with the units
@@ -331,13 +318,13 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
     n_features : int
         d, the number of features.
     n_documents : float
-        n, the number of documents learned from; with weights of queries, the sum of the weights of these documents.
+        n, the number of documents learned from, each times the weight of its query.
     penalty : float > 0
         The learner's penalty.
     largest_loss : float ≥ 0
         E², the largest loss of a query, times its weight.
     n_doublings : int
-        k, how often a unit was doubled, in sum over features.
+        k, how often a unit was doubled, summed over features.
 
     Examples
     --------
@@ -352,25 +339,25 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
 
 
 def random_features(*, error: float, chance: float, n_documents: int, n_together: int = 1) -> int:
-    """Return how many random Fourier features suffice for the Gaussian kernel of n documents, whatever these are.
+    """Return how many random Fourier features suffice for the Gaussian kernel of any n documents.
 
-    The smallest even D ≥ 4 b / error² ln(n (n - 1) / chance) with D / 2 a multiple of b: then, with a chance of at
-    least 1 - `chance`, the product of the features of any two of the documents is within `error` of their kernel
-    (Hoeffding's inequality for the means of blocks, for all pairs at once). The documents must not depend on what is
-    drawn. It grows with the logarithm of n alone, and not with the number of features.
+    The smallest even D ≥ 4 b / error² ln(n (n - 1) / chance) with D / 2 a multiple of b. Then, with probability at
+    least 1 - `chance`, the inner product of the features of any two documents is within `error` of their kernel
+    (Hoeffding's inequality for the means of blocks, and a union bound over all pairs). The documents must not depend on
+    the draw. D grows with the logarithm of n, and does not depend on the number of features.
 
     Parameters
     ----------
     error : float > 0
-        Largest difference of a product from the kernel.
+        Largest difference between an inner product and the kernel.
     chance : float between 0 and 1
-        Chance that a pair differs more.
+        Probability that some pair differs by more.
     n_documents : int
         n, at least 2.
     n_together : int
-        b, how many directions are drawn together: 1 for `RandomFourier(orthogonal=False)`. With orthogonal directions,
-        the number of features, and for `Fastfood` the power of 2 from there on; the bound is then far from what is
-        seen, as no use is made of what such directions gain.
+        b, the number of directions drawn together: 1 for `RandomFourier(orthogonal=False)`; with orthogonal directions
+        the number of features, for `Fastfood` rounded up to a power of 2. The bound is then loose, since it ignores the
+        gain from orthogonality.
 
     Examples
     --------
@@ -389,7 +376,7 @@ def random_features(*, error: float, chance: float, n_documents: int, n_together
 def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", version: str = "sharp") -> float:
     """Return the loss that an adversary can force on any deterministic learner, given enough features.
 
-    Each of the rounds of `n_rounds` costs 1/2 in AP, 1 - 1 / log2(3) in NDCG and 1 in NDCG@1.
+    Each of `n_rounds` rounds costs 1/2 in AP, 1 - 1 / log2(3) in NDCG and 1 in NDCG@1.
 
     Parameters
     ----------
@@ -409,16 +396,14 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
     """
     chosen = parse_learnable(measure)
     check_choice("version", version, ("sharp", "paper"))
-    alone = isinstance(chosen, NDCG) and chosen.cutoff == 1
-    per_round = 1.0 if alone else 0.5 if isinstance(chosen, AP) else 1 - 1 / math.log2(3)
+    per_round = 0.5 if isinstance(chosen, AP) else 1.0 if chosen.cutoff == 1 else 1 - 1 / math.log2(3)
     return n_rounds(radius, margin, version) * per_round
 
 
 def weight_ratio(measure: MeasureLike, stream: Blocks) -> float:
     """Return v_max of a stream, the largest ratio of two positive SLAM weights of a query; 1 for AP.
 
-    Weights decrease along the ideal ranking, by grade and by place, so it is the ratio of the first positive weight to
-    the last.
+    Weights decrease along the ideal ranking, so it is the ratio of the first positive weight to the last.
 
     Parameters
     ----------

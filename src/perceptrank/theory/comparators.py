@@ -14,17 +14,10 @@ from perceptrank.measures import MeasureLike
 from perceptrank.measures.gains import discounts
 from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import (
-    as_numbers,
-    check_choice,
-    check_positive,
-    check_positive_whole,
-    read_only,
-)
-from perceptrank.theory.hinges import HINGE_ROWS
+from perceptrank.stream.validation import as_numbers, check_choice, check_positive, check_positive_whole, read_only
+from perceptrank.theory.hinges import HINGE_ROWS, Weighing
 from perceptrank.theory.surrogates import LEVEL_PAIR, MAX_PAIR, SLAM, descend_hinges, parse_learnable, weighing_of
 from perceptrank.theory.theorem import SURROGATES, Comparator
-from perceptrank.theory.weights import Weighing
 
 ROWS = 4 + HINGE_ROWS[0], 1 + HINGE_ROWS[1]
 
@@ -43,12 +36,11 @@ def surrogate_pass(
     floats: FloatRows,
     ints: IntRows,
 ) -> float:
-    """Return the sum over queries of SLAM, max-pair or level-pair, margin 1, SLAM's weights laid so that it is largest.
+    """Return the sum over queries of SLAM, max-pair or level-pair with margin 1; add a subgradient to `gradient`.
 
-    In each relevance class the documents of the smallest scores have the largest weights. That is a maximum of convex
-    functions of the ranker, hence convex, and at least as large as with any other order inside the classes. Adds a
-    subgradient to `gradient`; NaN if a score is infinite or a grade invalid. The weights of queries, of each term of
-    the sum, are all 1 if there are none.
+    SLAM's weights are laid so that it is largest: in each relevance class the documents of the smallest scores have the
+    largest weights. That is a maximum of convex functions of the ranker, hence convex. NaN if a score is infinite or a
+    grade invalid; without query weights, all are 1.
     """
     scores, grades, coefficients, keys, moved = floats[0], floats[1], floats[2], floats[3], ints[0]
     total = 0.0
@@ -89,8 +81,8 @@ def cumulative_surrogate(
 ) -> float:
     """Return the sum of a fixed ranker's surrogates with margin 1 over all queries of a stream, times their weights.
 
-    SLAM weights are in the worst order inside each relevance class, so the sum is an upper bound of the L of the
-    theorems for every `class_order` and whatever rounds had an update.
+    SLAM weights are in the worst order inside each relevance class, so the sum bounds the L of the theorems from above
+    for every `class_order`, whichever rounds had an update.
 
     Parameters
     ----------
@@ -125,11 +117,10 @@ def comparator(
 ) -> Comparator:
     """Minimise the cumulative surrogate of a ranker plus penalty times its squared norm.
 
-    Queries count by their weights, if the stream has any.
-
-    A bound L + U √(C L) + U² C is at most 3/2 (L + C U²), so with C as the penalty the minimiser gives the
-    smallest bound, up to that factor. The problem is convex and not smooth. A bundle method solves it: each pass adds a
-    cutting plane below the surrogate, and the minimiser of the model made of all planes is evaluated next.
+    Queries count by their weights. A bound L + U √(C L) + U² C is at most 3/2 (L + C U²), so with C as the penalty the
+    minimiser gives the smallest bound, up to that factor. The problem is convex and not smooth. A bundle method solves
+    it: each pass adds a cutting plane below the surrogate, and the minimiser of the maximum of all planes comes next.
+    See C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk Minimization".
 
     Parameters
     ----------
@@ -142,40 +133,21 @@ def comparator(
     tolerance : float
         Stop when the objective is within this relative distance of its lower bound.
     max_passes : int
-        Maximum number of passes. Bounds hold for every ranker, so a minimum that is missed makes them larger but not
-        wrong; `excess` of the result bounds by how much.
-
-    Returns
-    -------
-    Comparator
-        With its `ranker` and `excess`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is invalid, or the stream has no queries.
-    TypeError
-        If the stream is an iterator, which can be read only once.
-
-    References
-    ----------
-    C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk Minimization".
+        Maximum number of passes. Bounds hold for every ranker, so missing the minimum makes them larger but not wrong;
+        `excess` of the result bounds by how much.
 
     Examples
     --------
     >>> from perceptrank import QueryStream
-    >>> found = comparator(QueryStream.from_arrays([[1.0], [0.0]], [1, 0]), penalty=0.1)
-    >>> round(found.norm, 2), round(found.loss, 2)
+    >>> best = comparator(QueryStream.from_arrays([[1.0], [0.0]], [1, 0]), penalty=0.1)
+    >>> round(best.norm, 2), round(best.loss, 2)
     (1.0, 0.0)
     """
     check_positive("penalty", penalty)
     check_positive("tolerance", tolerance)
     check_positive_whole("max_passes", max_passes)
     check_repeatable(stream)
-    first = next(iter(as_blocks(stream)), None)
-    if first is None:
-        raise ValueError("the stream has no queries")
-    ranker = np.zeros(first.n_features)
+    ranker = np.zeros(next(as_blocks(stream, required=True)).n_features)
     slopes, heights = np.empty((0, len(ranker))), np.empty(0)
     best, best_value, best_loss, least = ranker, np.inf, np.inf, 0.0
     for _ in range(max_passes):
@@ -231,7 +203,7 @@ def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, su
                 discounts(longest),
                 read_only(ranker),
                 gradient,
-                _NO_WEIGHTS if block.weights is None else block.weights,
+                _NO_WEIGHTS if block.query_weights is None else block.query_weights,
                 *borrow_scratch(longest, len(ranker), *ROWS, 0)[:2],
             )
     if not np.isfinite(value):

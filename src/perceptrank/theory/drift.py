@@ -1,6 +1,6 @@
 """Bounds against a target that moves, Theorems M and T of docs/theory.md.
 
-All functions raise ValueError if an argument is out of its range.
+Without forgetting, U + P takes the place of U: `theorem.bound(comparator=(U + P, L), ...)`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from perceptrank.theory.theorem import AnyComparator
 
 
 def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0) -> float:
-    """Return W, above which the norm of the weights, per learning rate, never is if the learner forgets at this rate.
+    """Return W, the largest norm of the weights, per learning rate, of a learner that forgets at this rate.
 
     W² = C c / (1 - exp(-2 rate c)), c being the largest weight of a query.
 
@@ -22,7 +22,7 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
     ----------
     constant : float
         C of the learner's theorem, for queries of at most this weight; for `violators="places"` with a relative margin
-        ρ, (1 + 2ρk) c D², where the grades of a query are at most k + 1.
+        ρ, (1 + 2ρk) c D², if no query has more than k + 1 grades.
     rate : float > 0
         ln(2) / half_life.
     largest_weight : float > 0
@@ -47,10 +47,10 @@ def fading(
     growth: float | None = None,
     largest_weight: float = 1.0,
 ) -> float:
-    """Bound the loss of a learner that forgets against a ranker that moves; infinite if the rate is too large for it.
+    """Bound the loss of a learner that forgets against a ranker that moves; infinite if the rate is too large.
 
     The largest S with S ≤ G + U √(C S (1 + rate S / 2)), where G = L + W P, for every stream and every sequence
-    u_1, u_2, …: rankings are by the current weights (`average=False`).
+    u_1, u_2, …, if the learner ranks with its current weights (`average=False`).
 
     Parameters
     ----------
@@ -63,62 +63,35 @@ def fading(
     rate : float > 0
         ln(2) / half_life.
     growth : float, optional
-        The constant that `largest_weights` takes, if it is another.
+        The constant that `largest_weights` takes, if it differs.
     largest_weight : float > 0
         Largest weight of a query; losses are then weighted.
-
-    Returns
-    -------
-    float
-        Infinity if the rate is too large.
 
     Examples
     --------
     >>> round(fading(4.0, (0.5, 0.0), 0.0, 1e-9), 6), round(fading(4.0, (0.5, 10.0), 2.0, 0.01), 3)
     (1.0, 45.942)
     """
-    norm, loss = (check_not_negative("comparator", one) for one in comparator[:2])
+    norm, loss = (check_not_negative("comparator", value) for value in comparator[:2])
     W = largest_weights(constant if growth is None else growth, rate, largest_weight=largest_weight)
-    given = loss + W * check_not_negative("path", path)
+    G = loss + W * check_not_negative("path", path)
     squared = norm * norm * constant
     left = 1.0 - squared * rate / 2
     if not left > 0.0:
         return math.inf
-    half = given + squared / 2
-    return (half + math.sqrt(max(0.0, half * half - left * given * given))) / left
-
-
-def without_forgetting(constant: float, comparator: AnyComparator, path: float) -> float:
-    """Bound the loss of a learner that forgets nothing against a ranker that moves: U + P takes the place of U.
-
-    Parameters
-    ----------
-    constant : float
-        C of the learner's theorem, `theorem.constant(…)`.
-    comparator : Comparator or (norm, loss)
-        U, the largest norm of a u_t; and L, the sum of the surrogates of u_t on query t, over queries with an update.
-    path : float
-        P, the sum of |u_{t+1} - u_t|.
-
-    Examples
-    --------
-    >>> without_forgetting(4.0, (0.5, 0.0), 0.0), without_forgetting(4.0, (0.5, 0.0), 2.0)
-    (1.0, 25.0)
-    """
-    norm, loss = (check_not_negative("comparator", one) for one in comparator[:2])
-    squared = (norm + check_not_negative("path", path)) ** 2 * constant
-    return loss + squared / 2 + math.sqrt(squared * loss + squared * squared / 4)
+    half = G + squared / 2
+    return (half + math.sqrt(max(0.0, half * half - left * G * G))) / left
 
 
 def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, largest_weight: float = 1.0) -> float:
-    """Bound the loss of a leader that nobody is counted as further behind than `lag` (`Forgetting`).
+    """Bound the loss of `Forgetting`, whose learners are never counted as further behind the leader than `lag`.
 
-    N (sum of losses + (K - 1) lag) + lag + N - 1; with weights of queries, the largest multiplies all but the losses.
+    N (sum of losses + (K - 1) lag) + lag + N - 1; the largest weight of a query multiplies all but the losses.
 
     Parameters
     ----------
     losses : list of float
-        The loss of the best learner in each of K parts that the stream is cut into, anywhere.
+        The loss of the best learner in each of K parts of the stream, cut anywhere.
     n_learners : int
         N, those that forget and the one that does not.
     lag : float ≥ 1

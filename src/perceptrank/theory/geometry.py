@@ -28,9 +28,7 @@ def radius(stream: Blocks) -> float:
     largest = -1.0
     for whole in as_blocks(stream):
         for block in whole.blocks():
-            X = block.X.astype(np.float64)
-            norms = sparse_lengths(X) if isinstance(X, SparseFeatures) else lengths(X)
-            largest = max(largest, float(norms.max()))
+            largest = max(largest, float(lengths(block.X.astype(np.float64)).max()))
     if largest < 0:
         raise ValueError("the stream has no documents")
     return largest
@@ -65,32 +63,27 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
     return largest
 
 
-def lengths(rows: Floats) -> Floats:
+def lengths(rows: Floats | SparseFeatures) -> Floats:
     """Return the norms of rows, scaled so that squares neither overflow nor underflow."""
-    scale = _largest(rows)
+    values = rows.values if isinstance(rows, SparseFeatures) else rows
+    scale = _largest(values)
     if scale == 0.0:
         return np.zeros(len(rows))
-    scaled = rows / scale
-    norms: Floats = np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * scale
+    scaled = values / scale
+    if isinstance(rows, SparseFeatures):
+        row_of = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
+        squares = np.bincount(row_of, scaled * scaled, len(rows))
+    else:
+        squares = np.einsum("ij,ij->i", scaled, scaled)
+    norms: Floats = np.sqrt(squares) * scale
     return norms
 
 
-def sparse_lengths(rows: SparseFeatures) -> Floats:
-    """Return the norms of sparse rows, scaled in the same way."""
-    scale = float(np.abs(rows.values).max(initial=0.0))
-    if scale == 0.0:
-        return np.zeros(len(rows))
-    row_of = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
-    scaled = rows.values / scale
-    norms: Floats = np.sqrt(np.bincount(row_of, scaled * scaled, len(rows))) * scale
-    return norms
-
-
-def _largest(rows: Floats) -> float:
+def _largest(values: Features) -> float:
     """Return the largest absolute value; raise if a value is missing, since maxima would pass over it."""
-    largest = float(np.abs(rows).max(initial=0.0))
+    largest = float(np.abs(values).max(initial=0.0))
     if np.isnan(largest):
-        raise ValueError("features must not be missing, got NaN: transform the stream first, as pr.Missing does")
+        raise ValueError("features must not be missing, got NaN: fill them first, for example with pr.Missing")
     return largest
 
 

@@ -11,7 +11,9 @@ from perceptrank.stream.validation import check_positive
 from perceptrank.theory.theorem import AnyComparator, Comparator, Theorem
 
 if TYPE_CHECKING:  # learning needs none of it
-    from perceptrank.theory.certificates import Certificate
+    from perceptrank.theory.certificates import Certificate, Promise
+
+_COUNTED = ("rounds", "updates", "mass", "squared_steps", "mean_loss", "current_loss", "used_loss", "mixings")
 
 
 class Guaranteed(Protocol):
@@ -28,34 +30,15 @@ class Guaranteed(Protocol):
     def model(self) -> Any:
         """Everything that was learned so far, a `perceptrank.learners.model.Model`."""
 
-    @property
-    def beginning(self) -> Any:
-        """The weights to start from, a `perceptrank.learners.starting.Beginning`."""
-
 
 def guarantee(
-    learner: Guaranteed,
-    *,
-    diameter: float | None = None,
-    radius: float | None = None,
-    margin: float | None = None,
-    comparator: AnyComparator | None = None,
-    largest_weight: float = 1.0,
-    n_documents: int | None = None,
+    learner: Guaranteed, *, comparator: AnyComparator | None, n_documents: int | None, **quantities: Any
 ) -> float:
     """Return the upper bound on the loss by a learner's theorem, as its method `guarantee` describes it."""
-    theorem = check_theorem(learner, comparator)
+    theorem = _check_theorem(learner, comparator)
     start, product = _start_beside(learner, comparator)
-    return theorem.bound(
-        diameter=diameter,
-        radius=radius,
-        margin=margin,
-        comparator=comparator,
-        start=start,
-        product=product,
-        largest_weight=largest_weight,
-        share=largest_share(learner, n_documents),
-    )
+    share = largest_share(learner, n_documents)
+    return theorem.bound(comparator=comparator, start=start, product=product, share=share, **quantities)
 
 
 def certificate(
@@ -68,10 +51,9 @@ def certificate(
     n_documents: int | None = None,
 ) -> Certificate:
     """Return the bounds on a learner's loss so far, beside its observed value, as its method `certificate` does."""
-    from perceptrank.theory import bounds
-    from perceptrank.theory.certificates import Certificate, Promise
+    from perceptrank.theory.certificates import Promise
 
-    theorem = check_theorem(learner, comparator)
+    theorem = _check_theorem(learner, comparator)
     share = largest_share(learner, n_documents)
     model, promised, current_of = learner.model.require_learned(), theorem.of_moved, theorem.of_current
     weights, counts = model.weights, model.counts
@@ -79,14 +61,14 @@ def certificate(
     mass, norm = counts.mass, float(np.linalg.norm(weights))
     reach = float(np.sqrt(counts.largest_squared_reach))
     suffix = "/ margin²" if margin is not None else "as C in L + K/2 + √(K L + K²/4), K = U² C"
-    if learner.beginning.ranks:
+    if learner.model.beginning.ranks:
         suffix = "as C in Theorem S"
     formula = f"{promised.formula} {suffix}"
     start, product = _start_beside(learner, comparator)
     against: Any = {"margin": margin, "comparator": comparator, "start": start, "product": product}
     steps = Promise("from the steps", formula, promised.bound(diameter=reach, radius=reach, **against), mass)
     lost = [mass, current_of.bound(diameter=reach, radius=reach, **against)]
-    first = learner.beginning.weights(model, len(weights))
+    first = learner.model.beginning.weights(model, len(weights))
     way, shown = (norm, "|w|") if first is None else (float(np.linalg.norm(weights - first)), "|w - w₁|")
     if comparator is None:
         bound = way / (rate * check_positive("margin", margin))
@@ -102,34 +84,38 @@ def certificate(
         shown = f"{formula}, {largest:g} {size} being {size}" if weighted else formula
         promises.append(Promise("a priori", shown, bound, mass))
         lost.append(current_of.bound(diameter=diameter, radius=radius, **against))
-    mean, current, used = counts.mean_loss, counts.current_loss, counts.used_loss
-    if theorem.extra:
-        formula = "min(3 current + 2, (3 mean + 1) / 2)"
-        if weighted:
+    return certify(learner, norm, promises, share * min(lost), is_safe=theorem.extra > 0)
+
+
+def certify(
+    learner: Guaranteed, norm: float, promises: list[Promise], loss_bound: float, *, is_safe: bool
+) -> Certificate:
+    """Return a certificate with the learner's counts; with safe averaging, add what that promises."""
+    from perceptrank.theory import bounds
+    from perceptrank.theory.certificates import Certificate, Promise
+
+    model, counts = learner.model, learner.model.counts
+    if is_safe:
+        formula, largest = "min(3 current + 2, (3 mean + 1) / 2)", None
+        if not model.has_equal_weights:
+            largest = counts.largest_weight
             formula = f"min(3 current + {2 * largest:g}, 3/2 mean + {largest:g})"
-        bound = bounds.safe_averaging(mean, current, largest_weight=largest if weighted else None)
-        promises.append(Promise("safe averaging", formula, bound, used, "loss"))
+        bound = bounds.safe_averaging(counts.mean_loss, counts.current_loss, largest_weight=largest)
+        promises = [*promises, Promise("safe averaging", formula, bound, counts.used_loss, "loss")]
     return Certificate(
-        learner.algorithm,
-        counts.rounds,
-        counts.updates,
-        mass,
-        counts.squared_steps,
-        reach,
-        norm,
-        tuple(promises),
-        bool(learner.average),
-        model.ranks_with,
-        mean,
-        current,
-        used,
-        counts.mixings,
-        share * min(lost),
+        algorithm=learner.algorithm,
+        reach=float(np.sqrt(counts.largest_squared_reach)),
+        norm=norm,
+        promises=tuple(promises),
+        is_averaged=bool(learner.average),
+        ranks_with=model.ranks_with,
+        loss_bound=loss_bound,
+        **{name: getattr(counts, name) for name in _COUNTED},
     )
 
 
 def largest_share(learner: Guaranteed, n_documents: int | None) -> float:
-    """Return the largest part of the weight of outranked documents that is lost, of queries of so many."""
+    """Return the largest part of the weight of outranked documents that is lost, 1 if `n_documents` is unknown."""
     from perceptrank.theory import bounds
 
     if n_documents is None:
@@ -137,12 +123,12 @@ def largest_share(learner: Guaranteed, n_documents: int | None) -> float:
     measure = getattr(learner, "measure", None)
     if measure is None:
         raise ValueError(
-            f"{learner.algorithm} learns no ranking measure: its bound is on mistakes; leave n_documents out"
+            f"{learner.algorithm} bounds mistakes, not the loss in a ranking measure: leave out n_documents"
         )
     return bounds.largest_share(measure, n_documents)
 
 
-def check_theorem(learner: Guaranteed, comparator: AnyComparator | None) -> Theorem:
+def _check_theorem(learner: Guaranteed, comparator: AnyComparator | None) -> Theorem:
     """Return the theorem of a learner; raise if it has none, or the comparator does not belong to it."""
     theorem, measure = learner.theorem, getattr(learner, "measure", None)
     if theorem.symbol is None:
@@ -156,11 +142,11 @@ def _start_beside(learner: Guaranteed, comparator: AnyComparator | None) -> tupl
     model, ranker = learner.model, comparator.ranker if isinstance(comparator, Comparator) else None
     if ranker is not None and model.has_begun and len(ranker) == model.n_features:
         model.check_signs("comparator", np.asarray(ranker))
-    if not learner.beginning.ranks:
+    if not learner.model.beginning.ranks:
         return 0.0, None
     rate = float(getattr(learner, "learning_rate", 1.0))
-    first = learner.beginning.weights(model, model.n_features) if model.has_begun else None
+    first = learner.model.beginning.weights(model, model.n_features) if model.has_begun else None
     if first is None:
-        return learner.beginning.norm(model) / rate, None
+        return learner.model.beginning.norm(model) / rate, None
     product = float(first @ ranker) / rate if ranker is not None and len(ranker) == len(first) else None
     return float(np.linalg.norm(first)) / rate, product

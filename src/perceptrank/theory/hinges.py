@@ -6,14 +6,66 @@ ideal ranking, and room to sort.
 """
 
 import math
+from typing import TypeAlias
 
 from perceptrank.kernels.arrays import Floats, Ints, Query, Rows
 from perceptrank.kernels.compiled import helper, helper_inlined
 from perceptrank.kernels.levels import find_levels
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.theory.weights import BY_INDEX, BY_MEAN, Weighing, lay_weights
+from perceptrank.measures.gains import gain_of, gain_shift
 
 HINGE_ROWS = 4, 8
+
+BY_SCORE, BY_MEAN, BY_INDEX = range(3)
+CLASS_ORDERS = {"score": BY_SCORE, "mean": BY_MEAN, "index": BY_INDEX}
+
+# Binary grades, cut-off (0 for none), gain, class order.
+Weighing: TypeAlias = tuple[bool, int, int, int]
+
+
+@helper
+def lay_weights(
+    weighing: Weighing,
+    n_relevant: int,
+    n_levels: int,
+    levels: Floats,
+    first: Ints,
+    discounts: Floats,
+    weight_at: Floats,
+) -> None:
+    """Write the weight v of every place of the ideal ranking that a relevant document takes.
+
+    AP (binary): 1 / n_relevant. NDCG: gain * discount / ideal DCG in the first `cutoff` places, 0 after them; by mean,
+    every document of a level has the mean weight of the level.
+    """
+    binary, cutoff, gain, class_order = weighing
+    if binary:
+        for p in range(n_relevant):
+            weight_at[p] = 1.0 / n_relevant
+        return
+    counted = cutoff if 0 < cutoff < n_relevant else n_relevant
+    shift = gain_shift(gain, levels[0])
+    best = 0.0
+    for level in range(n_levels):
+        level_gain = gain_of(gain, levels[level], shift)
+        stop = first[level + 1] if first[level + 1] < counted else counted
+        for p in range(first[level], stop):
+            weight_at[p] = level_gain * discounts[p]
+            best += weight_at[p]
+    if best > 0.0:  # it is 0 when every gain underflows
+        for p in range(counted):
+            weight_at[p] /= best
+    for p in range(counted, n_relevant):
+        weight_at[p] = 0.0
+    if class_order == BY_MEAN:
+        for level in range(n_levels):
+            start, stop = first[level], first[level + 1]
+            if start < n_relevant:
+                weight = 0.0
+                for p in range(start, stop):
+                    weight += weight_at[p]
+                for p in range(start, stop):
+                    weight_at[p] = weight / (stop - start)
 
 
 @helper
@@ -40,22 +92,22 @@ def find_rivals(scores: Floats, m: int, n_levels: int, level_of: Ints, best_belo
 
 
 @helper
-def order_ideally(
-    keys: Floats,
-    level_of: Ints,
-    first: Ints,
-    n: int,
-    ideal: Ints,
-    chosen_keys: Floats,
-    chosen: Ints,
-    order: Ints,
-    buckets: Ints,
-    spare: Ints,
-) -> None:
+def order_ideally(keys: Floats, n: int, rows: Rows) -> None:
     """Write the first n documents of the ideal ranking: by level, then by key, largest first, then by index.
 
     Only levels that are among the first n are sorted, each on its own.
     """
+    floats, ints = rows
+    level_of, first, ideal, chosen, order, buckets, spare = (
+        ints[0],
+        ints[1],
+        ints[3],
+        ints[4],
+        ints[5],
+        ints[6],
+        ints[7],
+    )
+    chosen_keys = floats[3]
     m_chosen, level = 0, 0
     while first[level] < n:
         size = first[level + 1] - first[level]
@@ -114,15 +166,6 @@ def is_mistaken(cutoff: int, scores: Floats, n_relevant: int, rows: Rows) -> boo
     return n_ahead < first[last] or n_ahead_of_last < counted - first[last]
 
 
-@helper
-def are_outranked(scores: Floats, level_of: Ints, best_below: Floats, ideal: Ints, n: int) -> bool:
-    """Tell whether one of the first n ideal documents has a lower-graded one at or above its score."""
-    n_outranked = 0
-    for p in range(n):
-        n_outranked += 1 if best_below[level_of[ideal[p]]] >= scores[ideal[p]] else 0
-    return n_outranked > 0
-
-
 @helper_inlined
 def descend_slam(
     mistakes_only: bool,
@@ -133,46 +176,29 @@ def descend_slam(
     coefficients: Floats,
     rows: Rows,
 ) -> tuple[float, float]:
-    """Write a subgradient of SLAM, after `find_hinges`; return the weight that it moves and the surrogate's value.
+    """Move each document, by its weight, against the best-scored one of a lower grade: a subgradient of SLAM.
 
-    By score, documents of a level have the larger weights the larger their keys are. With `mistakes_only`, where keys
-    are scores, both are 0 for rankings that are not mistaken (see `is_mistaken`; the ideal ranking tells it sooner).
+    After `find_hinges`; returns the weight that moved and the surrogate's value. By score, documents of a level have
+    the larger weights the larger their keys are. With `mistakes_only`, where keys are scores, both are 0 for rankings
+    that are not mistaken (see `is_mistaken`; the ideal ranking tells it sooner).
     """
-    binary, cutoff, gain, class_order = weighing
+    cutoff, class_order = weighing[1], weighing[3]
     scores, _, n_relevant, margin, discounts = query
     floats, ints = rows
-    levels, best_below, weight_at, chosen_keys = floats[0], floats[1], floats[2], floats[3]
-    level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
-    order, buckets, spare = ints[5], ints[6], ints[7]
-    shared = class_order == BY_MEAN
+    best_below, weight_at, level_of, first, rival, ideal = floats[1], floats[2], ints[0], ints[1], ints[2], ints[3]
     counted = cutoff if 0 < cutoff < n_relevant else n_relevant
-    n = n_relevant if shared else counted
+    n = n_relevant if class_order == BY_MEAN else counted
     if mistakes_only or class_order != BY_INDEX:
-        order_ideally(keys, level_of, first, n, ideal, chosen_keys, chosen, order, buckets, spare)
-    if mistakes_only and not are_outranked(scores, level_of, best_below, ideal, counted):
-        return 0.0, 0.0
+        order_ideally(keys, n, rows)
+    if mistakes_only:
+        n_outranked = 0
+        for p in range(counted):
+            n_outranked += 1 if best_below[level_of[ideal[p]]] >= scores[ideal[p]] else 0
+        if n_outranked == 0:
+            return 0.0, 0.0
     if class_order == BY_INDEX:
-        order_by_index(len(scores), n_levels, level_of, first, order, ideal)
-    lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
-    return move_against_best(margin, n, scores, level_of, best_below, rival, ideal, weight_at, coefficients)
-
-
-@helper
-def move_against_best(
-    margin: float,
-    n: int,
-    scores: Floats,
-    level_of: Ints,
-    best_below: Floats,
-    rival: Ints,
-    ideal: Ints,
-    weight_at: Floats,
-    coefficients: Floats,
-) -> tuple[float, float]:
-    """Move each of the first n ideal documents, by its weight, against the best-scored one of a lower grade (SLAM).
-
-    Returns the weight that moved and the surrogate's value.
-    """
+        order_by_index(len(scores), n_levels, level_of, first, ints[5], ideal)
+    lay_weights(weighing, n_relevant, n_levels, floats[0], first, discounts, weight_at)
     mass, value = 0.0, 0.0
     for p in range(n):
         i, weight = ideal[p], weight_at[p]

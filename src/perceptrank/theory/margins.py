@@ -187,24 +187,12 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
         Maximum number of passes. If features differ in scale by many orders of magnitude, the bounds may stay apart;
         separability is then decided with every feature divided by its scale, which does not change the answer.
 
-    Returns
-    -------
-    Margin
-        Both bounds, the ranker of the lower and the pairs of the upper one.
-
-    Raises
-    ------
-    ValueError
-        If an argument is invalid, or no two documents of a query have different grades.
-    TypeError
-        If the stream is an iterator, which can be read only once.
-
     Examples
     --------
     >>> from perceptrank import QueryStream
     >>> stream = QueryStream.from_arrays([[1.0, 0.0], [-0.9, 0.2], [0.0, 0.0]], [1, 1, 0])
-    >>> found = margin(stream)
-    >>> round(found.lower, 4), round(found.upper, 4), found.separable
+    >>> best = margin(stream)
+    >>> round(best.lower, 4), round(best.upper, 4), best.separable
     (0.1047, 0.1047, True)
     """
     check_positive("tolerance", tolerance)
@@ -215,17 +203,18 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     first = _worst_pairs(binary, stream, None)
     if first is None:
         raise ValueError("the stream has no two documents of one query with different grades")
-    found = _search(binary, stream, first, np.ones(first.differences.shape[1]), tolerance, max_passes - 1)
-    if found.separable is not None or found.n_passes >= max_passes - 1:
-        return replace(found, n_passes=found.n_passes + 1)
+    best = _search(binary, stream, first, np.ones(first.differences.shape[1]), tolerance, max_passes - 1)
+    if best.separable is not None or best.n_passes >= max_passes - 1:
+        return replace(best, n_passes=best.n_passes + 1)
     scales = np.abs(first.differences).max(axis=0)
     scales = np.where(scales > 0, scales, max(float(scales.max()), 1e-300))
-    decided = _search(binary, stream, first, scales, np.inf, max_passes - 1 - found.n_passes)
-    n_passes = 1 + found.n_passes + decided.n_passes
-    if decided.separable is False:
-        return replace(decided, n_passes=n_passes)
-    lower, ranker = max((found.lower, found.ranker), (decided.lower, decided.ranker), key=lambda one: one[0])
-    return replace(found, lower=lower, ranker=ranker, separable=True if lower > 0 else None, n_passes=n_passes)
+    scaled = _search(binary, stream, first, scales, np.inf, max_passes - 1 - best.n_passes)
+    n_passes = 1 + best.n_passes + scaled.n_passes
+    if scaled.separable is False:
+        return replace(scaled, n_passes=n_passes)
+    tighter = scaled if scaled.lower > best.lower else best
+    separable = True if tighter.lower > 0 else None
+    return replace(best, lower=tighter.lower, ranker=tighter.ranker, separable=separable, n_passes=n_passes)
 
 
 def _search(binary: bool, stream: Blocks, pairs: _Pairs, scales: Floats, tolerance: float, max_passes: int) -> Margin:
@@ -253,21 +242,15 @@ def _search(binary: bool, stream: Blocks, pairs: _Pairs, scales: Floats, toleran
         separable = True if best > 0 else None
         in_vain = in_vain + 1 if upper > shortest * (1 - 1e-9) and worse.gaps[0] <= before else 0
         shortest, before = min(shortest, upper), best
-        more = worse.take(worse.gaps < ranker @ combined)
-        more = more.take(~_contains(pairs.rows, more.rows))
-        if (upper - best <= tolerance * upper and best > 0) or n_passes >= max_passes or not len(more.gaps):
-            break
-        if in_vain >= _PASSES_IN_VAIN:
+        known = set(map(tuple, pairs.rows.tolist()))
+        is_new = np.array([tuple(row) not in known for row in worse.rows.tolist()])
+        more = worse.take((worse.gaps < ranker @ combined) & is_new)
+        is_close = upper - best <= tolerance * upper and best > 0
+        if is_close or n_passes >= max_passes or not len(more.gaps) or in_vain >= _PASSES_IN_VAIN:
             break
         pairs = pairs.with_more(more)
     upper = float(lengths(combined[None])[0])
     return Margin(min(best, upper), upper, best_ranker, separable, pairs.rows[:, 0], pairs.rows[:, 1], shares, n_passes)
-
-
-def _contains(rows: Ints, asked: Ints) -> npt.NDArray[np.bool_]:
-    """Return a mask of the asked rows that are among `rows`."""
-    known = set(map(tuple, rows.tolist()))
-    return np.array([tuple(row) in known for row in asked.tolist()], dtype=bool)
 
 
 class _Pairs(NamedTuple):
@@ -285,23 +268,20 @@ class _Pairs(NamedTuple):
 
 
 def _worst_pairs(binary: bool, stream: Blocks, ranker: Floats | None) -> _Pairs | None:
-    """Return the pairs with the smallest gaps, one per query; those of the first queries if there is no ranker.
-
-    None if no two documents of a query have different grades.
-    """
-    found: _Pairs | None = None
+    """Return the pairs with the smallest gaps, one per query, if any; those of the first queries without a ranker."""
+    worst: _Pairs | None = None
     before = 0
     for whole in as_blocks(stream):
         for block in whole.blocks(BLOCK_BYTES):
             weights = np.zeros(block.n_features) if ranker is None else ranker
-            expected = len(weights) if found is None else found.differences.shape[1]
+            expected = len(weights) if worst is None else worst.differences.shape[1]
             if block.n_features != expected:
-                raise ValueError(f"blocks must have as many features as the first, {expected}, got {block.n_features}")
+                raise ValueError(f"all blocks must have {expected} features, as the first has, got {block.n_features}")
             pairs = _worst_pairs_of_block(binary, block, weights, before)
-            found = pairs if found is None else found.with_more(pairs)
-            found = found.take(np.argsort(found.gaps, kind="stable")[:_NEW_PAIRS])
+            worst = pairs if worst is None else worst.with_more(pairs)
+            worst = worst.take(np.argsort(worst.gaps, kind="stable")[:_NEW_PAIRS])
             before += block.n_documents
-    return found if found is not None and len(found.gaps) else None
+    return worst if worst is not None and len(worst.gaps) else None
 
 
 def _worst_pairs_of_block(binary: bool, block: QueryStream, weights: Floats, before: int) -> _Pairs:
@@ -328,8 +308,8 @@ def shortest_combination(points: Floats) -> Floats:
     """Return the coefficients of the shortest vector in the convex hull of points.
 
     They are proportional to those of the point nearest to (0, 1) in the cone generated by all (p, 1): non-negative
-    least squares, Lawson and Hanson's solution of least-distance problems. While the length found is small, the problem
-    is solved again with that length as the unit, since a much shorter vector cannot be distinguished from 0.
+    least squares, Lawson and Hanson's solution of least-distance problems. A much shorter vector cannot be told from 0,
+    so while the result is small, the problem is solved again in units of its length.
 
     Examples
     --------

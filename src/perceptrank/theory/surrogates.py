@@ -19,8 +19,14 @@ from perceptrank.measures import AP, NDCG, Measure, MeasureLike, parse
 from perceptrank.measures.gains import GAINS, discounts
 from perceptrank.measures.measure import as_ranked_query
 from perceptrank.stream.validation import check_choice, check_positive, read_only
-from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges, move_widest_level_pair
-from perceptrank.theory.weights import CLASS_ORDERS, Weighing
+from perceptrank.theory.hinges import (
+    CLASS_ORDERS,
+    HINGE_ROWS,
+    Weighing,
+    descend_slam,
+    find_hinges,
+    move_widest_level_pair,
+)
 
 SLAM, MAX_PAIR, LEVEL_PAIR = range(3)
 
@@ -116,12 +122,22 @@ def descend_hinges(
 
 
 class _Hinge(Surrogate):
-    """A surrogate that is a sum or maximum of hinges."""
+    """A surrogate that is a sum or maximum of hinges.
+
+    Parameters
+    ----------
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
+        The measure that is bounded. "ap" makes grades binary: relevant or not.
+    margin : float > 0
+        Delta.
+    """
 
     kind: ClassVar[int]
-    measure: Measure
-    margin: float
     class_order = "score"
+
+    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
+        self.measure: Measure = parse_learnable(measure)
+        self.margin = check_positive("margin", margin)
 
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
         m, gradient = len(scores), np.empty(len(scores))
@@ -151,10 +167,6 @@ class Slam(_Hinge):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", "ap", or a Measure
-        The measure that is bounded.
-    margin : float > 0
-        Delta.
     class_order : "score", "mean", or "index"
         Positions of documents of equal grade in the ideal ranking: by score, shared equally, or by index.
 
@@ -168,31 +180,15 @@ class Slam(_Hinge):
     kind = SLAM
 
     def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0, class_order: str = "score") -> None:
-        self.measure = parse_learnable(measure)
-        self.margin = check_positive("margin", margin)
-        self.class_order = class_order
+        super().__init__(measure, margin=margin)
         check_choice("class_order", class_order, CLASS_ORDERS)
+        self.class_order = class_order
 
 
-class _WidestPair(_Hinge):
-    """A surrogate that is the hinge of the most violated pair."""
-
-    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
-        self.measure = parse_learnable(measure)
-        self.margin = check_positive("margin", margin)
-
-
-class MaxPair(_WidestPair):
+class MaxPair(_Hinge):
     """Max-pair: phi(s, R) = the largest max(0, Delta + s_j - s_i) over pairs with R_i > R_j.
 
     Subgradient: e_j - e_i of the first maximal pair.
-
-    Parameters
-    ----------
-    measure : "ndcg", "ndcg@k", "ap", or a Measure
-        "ap" makes grades binary: relevant or not.
-    margin : float > 0
-        Delta.
 
     Examples
     --------
@@ -203,19 +199,12 @@ class MaxPair(_WidestPair):
     kind = MAX_PAIR
 
 
-class LevelPair(_WidestPair):
+class LevelPair(_Hinge):
     """Level-pair: phi(s, R) = the largest max(0, (l_i - l_j) Delta + s_j - s_i) over pairs with R_i > R_j.
 
     l_i is the number of grades in the query that are lower than R_i, so the required gap grows with the number of
     grades between two documents. Subgradient: e_j - e_i of the first maximal pair. With two grades the value is that of
     `MaxPair`.
-
-    Parameters
-    ----------
-    measure : "ndcg", "ndcg@k", "ap", or a Measure
-        "ap" makes grades binary: relevant or not.
-    margin : float > 0
-        Delta.
 
     Examples
     --------

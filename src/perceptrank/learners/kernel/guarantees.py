@@ -9,21 +9,12 @@ import numpy as np
 
 from perceptrank.learners.kernel.supports import KernelModel
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.tally import (
-    CURRENT_LOSS,
-    LARGEST_REACH,
-    MASS,
-    MEAN_LOSS,
-    ROUNDS,
-    SQUARED_STEPS,
-    UPDATES,
-    USED_LOSS,
-)
+from perceptrank.learners.tally import LARGEST_REACH
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory import bounds, theorems
 from perceptrank.theory.certificates import Certificate, Promise
-from perceptrank.theory.guarantees import largest_share
+from perceptrank.theory.guarantees import certify, largest_share
 from perceptrank.theory.theorem import AnyComparator, Theorem
 from perceptrank.transforms.transform import TransformLike
 
@@ -194,8 +185,7 @@ class KernelGuarantees(Learner):
                 f"kernel with policy={self.policy!r} has a theorem about the expected loss only: there is no "
                 "certificate of one run"
             )
-        tally, norm = state.tally, self._norm(state)
-        mass, reach = float(tally[MASS]), float(np.sqrt(tally[LARGEST_REACH]))
+        norm, mass, reach = self._norm(state), state.counts.mass, float(np.sqrt(state.tally[LARGEST_REACH]))
         if comparator is None:
             size, loss = 1 / check_positive("margin", margin), 0.0
         else:
@@ -209,26 +199,7 @@ class KernelGuarantees(Learner):
         else:
             promises = self._exact_promises(norm, reach, mass, size, loss, diameter, radius)
         lost = largest_share(self, n_documents) * min(mass, *(one.bound for one in promises))
-        mean, current, used = (float(tally[place]) for place in (MEAN_LOSS, CURRENT_LOSS, USED_LOSS))
-        if self.average:
-            formula = "min(3 current + 2, (3 mean + 1) / 2)"
-            promises.append(Promise("safe averaging", formula, bounds.safe_averaging(mean, current), used, "loss"))
-        return Certificate(
-            self.algorithm,
-            int(tally[ROUNDS]),
-            int(tally[UPDATES]),
-            mass,
-            float(tally[SQUARED_STEPS]),
-            reach,
-            norm,
-            tuple(promises),
-            bool(self.average),
-            state.ranks_with,
-            mean,
-            current,
-            used,
-            loss_bound=lost,
-        )
+        return certify(self, norm, promises, lost, is_safe=self.average)
 
     def _exact_promises(
         self,

@@ -5,14 +5,13 @@ from perceptrank.kernels.compiled import helper, helper_inlined
 from perceptrank.kernels.levels import find_levels
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.measures.gains import gain_of, gain_shift
-from perceptrank.theory.hinges import raise_lower_grades
-from perceptrank.theory.weights import BY_INDEX, BY_MEAN, Weighing, lay_weights
+from perceptrank.theory.hinges import BY_INDEX, Weighing, lay_weights, raise_lower_grades
 
 
 @helper_inlined
 def places_rule(settings: Weighing, query: Query, coefficients: Floats, rows: Rows) -> float:
     """Move documents from their places, lower grades raised by the margin, towards the ideal ones."""
-    binary, cutoff, gain, class_order = settings
+    _, cutoff, gain, class_order = settings
     scores, grades, n_relevant, margin, discounts = query
     floats, ints = rows
     levels, keys, log_place, raised, weight_at = floats[0], floats[1], floats[2], floats[3], floats[4]
@@ -23,8 +22,8 @@ def places_rule(settings: Weighing, query: Query, coefficients: Floats, rows: Ro
     n_levels = find_levels(grades, m, levels, first, level_of)
     raise_lower_grades(margin, scores, m, n_levels, level_of, raised, keys)
     sort_descending(keys, grades, m, order, buckets, spare)
-    shared, by_index = class_order == BY_MEAN, class_order == BY_INDEX
-    lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
+    by_index = class_order == BY_INDEX
+    lay_weights(settings, n_relevant, n_levels, levels, first, discounts, weight_at)
     mass = weigh_outranked(by_index, m, n_levels, order, level_of, first, next_place, weight_at, place_of, ranked)
     if not mass > 0.0:
         return 0.0

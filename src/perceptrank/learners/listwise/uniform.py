@@ -4,14 +4,13 @@ from perceptrank.kernels.arrays import Floats, Ints, Query, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.levels import find_levels
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.theory.hinges import is_active
-from perceptrank.theory.weights import BY_INDEX, BY_MEAN, Weighing, lay_weights
+from perceptrank.theory.hinges import BY_INDEX, Weighing, is_active, lay_weights
 
 
 @helper
 def uniform_rule(settings: Weighing, query: Query, coefficients: Floats, rows: Rows) -> float:
     """Move each active document against all its violators in equal parts."""
-    binary, cutoff, gain, class_order = settings
+    class_order = settings[3]
     scores, grades, n_relevant, margin, discounts = query
     floats, ints = rows
     levels, weight_at, ranked_scores, share, sums = floats[0], floats[1], floats[2], floats[3], floats[4]
@@ -21,8 +20,7 @@ def uniform_rule(settings: Weighing, query: Query, coefficients: Floats, rows: R
     n_levels = find_levels(grades, m, levels, first, level_of)
     sort_descending(scores, scores, m, order, buckets, spare)
     order_levels(class_order == BY_INDEX, m, n_levels, order, level_of, first, counts, ideal)
-    shared = class_order == BY_MEAN
-    lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
+    lay_weights(settings, n_relevant, n_levels, levels, first, discounts, weight_at)
     for p in range(m):
         i = order[p]
         place_of[i], ranked[p], ranked_scores[p], share[p] = p, level_of[i], scores[i], 0.0

@@ -1,9 +1,17 @@
-"""The report as one HTML page that opens from disk and loads nothing from the network."""
+"""The report: one HTML page that opens from disk and loads nothing from the network, numbers, figures and curves."""
 
+import csv
+import io
+import json
+import re
+import tempfile
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 
 from perceptrank.evaluation.html_page import Section, html_page
+from perceptrank.evaluation.plots import Chart, check_drawable, draw
+from perceptrank.io.atomic import check_writable, write_atomically
 from perceptrank.paper.report.findings import findings
 from perceptrank.paper.report.plane_figure import Plane
 from perceptrank.paper.report.sections import (
@@ -17,23 +25,27 @@ from perceptrank.paper.report.sections import (
 )
 from perceptrank.paper.report.walkthrough_figure import describe, ranking_drawing
 from perceptrank.paper.reproduction import Reproduction
+from perceptrank.paper.results import as_plain
 from perceptrank.paper.walkthrough import N_DOCUMENTS, N_GRADES, Walkthrough
+
+_PAGE, _NUMBERS = "report.html", "results.json"
+_TITLE = "Perceptron-like algorithms for online learning to rank, reproduced"
 
 
 def opening(walk: Walkthrough) -> str:
     """Format all rounds; without a script, and on paper, some are shown one below the other."""
     plane = Plane(walk)
-    longest = max(float(abs(one.moves).max()) for one in walk.rounds)
+    longest = max(float(abs(shown.moves).max()) for shown in walk.rounds)
     n_rounds, now = len(walk.rounds), walk.opening
     rounds, kinds = "", ""
-    for k, one in enumerate(walk.rounds):
-        kind = "a mistake" if one.mistakes else "nothing wrong"
-        kinds += f'<i class="{"wrong" if one.mistakes else "right"}">{"✕" if one.mistakes else "✓"}</i>'
+    for k, shown in enumerate(walk.rounds):
+        kind = "a mistake" if shown.mistakes else "nothing wrong"
+        kinds += f'<i class="{"wrong" if shown.mistakes else "right"}">{"✕" if shown.mistakes else "✓"}</i>'
         rounds += (
             f'<div class="round{" still" if k in walk.stills else ""}" data-round="{k + 1}">'
             f'<h3>Round {k + 1} of {n_rounds}: {kind}</h3><div class="drawings">'
-            f"{ranking_drawing(one, longest)}{plane.picture(k)}</div>"
-            f'<p>{escape(describe(one))} <span class="soft">Lost so far: {walk.losses[k]:.3f}.</span></p></div>'
+            f"{ranking_drawing(shown, longest)}{plane.picture(k)}</div>"
+            f'<p>{escape(describe(shown))} <span class="soft">Lost so far: {walk.losses[k]:.3f}.</span></p></div>'
         )
     return (
         f'<figure class="walk" id="figure-1"><div class="steps" hidden>'
@@ -57,12 +69,8 @@ def _caption(walk: Walkthrough) -> str:
     )
 
 
-def walkthrough_css() -> str:
-    """Return the look of the rounds."""
-    return files("perceptrank.paper.report").joinpath("walkthrough.css").read_text(encoding="utf-8")
-
-
-_TITLE = "Perceptron-like algorithms for online learning to rank, reproduced"
+def _read(name: str) -> str:
+    return files("perceptrank.paper.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def make_page(result: Reproduction, version: str) -> str:
@@ -80,16 +88,12 @@ def make_page(result: Reproduction, version: str) -> str:
     sections.append(Section("settings", "Settings", settings_section(result, version)))
     after = f'<script type="application/json" id="charts">{chart_data(result.charts)}</script>\n'
     for name in ("walkthrough.js", "page.js"):
-        script = files("perceptrank.paper.report").joinpath(name).read_text(encoding="utf-8")
-        after += f"<script>\n{script}</script>\n"
-    return html_page(_TITLE, _lead(), opening(result.walkthrough), sections, after, walkthrough_css())
-
-
-def _lead() -> str:
-    return (
+        after += f"<script>\n{_read(name)}</script>\n"
+    lead = (
         "<p>Queries come one at a time. The learner ranks the documents of each by a weighted sum of their features, "
         "is told their grades, and corrects its weights if a document stands below one of lower grade.</p>"
     )
+    return html_page(_TITLE, lead, opening(result.walkthrough), sections, after, _read("walkthrough.css"))
 
 
 def _losses(result: Reproduction) -> str:
@@ -114,3 +118,60 @@ def _data(result: Reproduction) -> str:
     for name, streams in result.folds.items():
         sets += f", {len(streams)} folds of {escape(name)}"
     return f"a simulated stream and {sets}"
+
+
+def check_folder(folder: Path) -> None:
+    """Create the folder; raise `OSError` if the report cannot be written there."""
+    check_drawable("figure.svg")
+    for path in (folder, folder / "figures", folder / "curves"):
+        if path.exists() and not path.is_dir():
+            raise NotADirectoryError(f"--out must be a folder, got the file {path}")
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    for name in (_PAGE, _NUMBERS):
+        check_writable(folder / name)
+
+
+def write_report(result: Reproduction, folder: Path, version: str) -> Path:
+    """Write page, numbers, figures and curves, remove those of an earlier report, and return the path of the page."""
+    check_folder(folder)
+    earlier = _earlier_figures(folder)
+    for chart in result.charts:
+        for path in _files(folder, chart.name)[:2]:
+            draw(chart, path)
+        write_atomically(_files(folder, chart.name)[2], _curves(chart))
+    plain = as_plain(result) | {"perceptrank": version}
+    write_atomically(folder / _NUMBERS, json.dumps(plain, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+    page = folder / _PAGE
+    write_atomically(page, make_page(result, version))
+    for name in earlier - {chart.name for chart in result.charts}:
+        for path in _files(folder, name):
+            path.unlink(missing_ok=True)
+    return page
+
+
+def _files(folder: Path, name: str) -> list[Path]:
+    figures = folder / "figures"
+    return [figures / f"{name}.svg", figures / f"{name}.png", folder / "curves" / f"{name}.csv"]
+
+
+def _earlier_figures(folder: Path) -> set[str]:
+    """Return the names of the figures of an earlier report in the folder."""
+    try:
+        figures = json.loads((folder / _NUMBERS).read_bytes())["figures"]
+        return {name for figure in figures if re.fullmatch(r"[a-z0-9-]+", name := str(figure["name"]))}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _curves(chart: Chart) -> str:
+    """Format a chart as CSV, one row per point; the band is empty where there is none."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["series", "x", "y", "low", "high"])
+    for curve in chart.series:
+        for k in range(len(curve.x)):
+            band = ["" if edge is None else repr(float(edge[k])) for edge in (curve.low, curve.high)]
+            rows.writerow([curve.name, repr(float(curve.x[k])), repr(float(curve.y[k])), *band])
+    return text.getvalue()

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from html import escape
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from perceptrank.paper.contenders import RATES
 from perceptrank.paper.curves import join_names
 from perceptrank.paper.reproduction import Reproduction, Settings, StreamResult
 from perceptrank.paper.simulated import Simulated
-from perceptrank.paper.tuning import Tuned, first_tenth
+from perceptrank.paper.trials import Tuned, first_tenth
 
 REFERENCE = 'S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank"'
 
@@ -58,15 +59,15 @@ DIFFERENCES = [
 def figure(chart: Chart, place: int) -> str:
     """Format a figure, with its number, its caption and a table of the final values."""
     at = f"{chart.series[0].x[-1]:,.6g}"
-    headings: list[str | Cell] = ["", number(f"at {chart.x_label} {at}")]
-    rows: list[list[str | Cell]] = [[one.name, number(three_digits(float(one.y[-1])))] for one in chart.series]
+    rows = [(curve.name, number(three_digits(float(curve.y[-1])))) for curve in chart.series]
+    values = table(["", f"at {chart.x_label} {at}"], rows)
     return (
         f'<figure data-chart="{chart.name}" id="figure-{place}"><h3>{escape(chart.title)}</h3><div class="plot">'
         f'<noscript><img src="figures/{chart.name}.svg" alt="{escape(chart.title)}"></noscript></div>'
         f"<figcaption><b>Figure {place}.</b> {escape(chart.caption)} "
         f'<span class="files">(<a href="figures/{chart.name}.svg">SVG</a>, <a href="figures/{chart.name}.png">PNG</a>, '
         f'<a href="curves/{chart.name}.csv">CSV</a>)</span></figcaption>'
-        f"<details><summary>Final values</summary>{table(headings, rows)}</details></figure>"
+        f"<details><summary>Final values</summary>{values}</details></figure>"
     )
 
 
@@ -78,28 +79,22 @@ def chart_data(charts: list[Chart]) -> str:
 
 def _plain_chart(chart: Chart) -> dict[str, Any]:
     series = []
-    for k, one in enumerate(chart.series):
+    for k, curve in enumerate(chart.series):
+        lines = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
         plain: dict[str, Any] = {
-            "name": one.name,
-            "short": one.short or one.name,
-            "color": (k if one.color is None else one.color) % len(COLORS),
-            "dashed": one.dashed,
-            "x": _rounded(one.x),
-            "y": _rounded(one.y),
+            "name": curve.name,
+            "short": curve.short or curve.name,
+            "color": (k if curve.color is None else curve.color) % len(COLORS),
+            "dashed": curve.dashed,
+            **{name: [float(f"{value:.6g}") for value in line] for name, line in lines.items() if line is not None},
         }
-        if one.low is not None and one.high is not None:
-            plain |= {"low": _rounded(one.low), "high": _rounded(one.high)}
         series.append(plain)
     labels = {"title": chart.title, "x_label": chart.x_label, "y_label": chart.y_label}
     return labels | {"log_x": chart.log_x, "log_y": chart.log_y, "series": series}
 
 
-def _rounded(values: Floats) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
-
-
 _PER = 1000  # queries that losses are given for
-_ABOUT = (  # said of the simulated stream, which comes first
+_ABOUT = (  # of the simulated stream, which comes first
     "The paper tunes each rate in hindsight, by the best result over the whole stream. Without hindsight, a rate is "
     "tuned on the first tenth of the stream, separately for every seed (ties go to the rate nearest to the learner’s "
     f"default), and evaluated on the rest. On this stream means are close to 1, so what is lost in {_PER:,} queries is "
@@ -113,7 +108,7 @@ def tuning_tables(stream: StreamResult) -> str:
     text = f"<h3>Tuning the learning rate</h3><p>{_ABOUT if is_lost else ''}Its first tenth has {tenth:,} queries.</p>"
     for measure, tuned in stream.tuned.items():
         text += _tuning_table(tuned, measure, is_lost=is_lost)
-    edge = [one.contender.label for tuned in stream.tuned.values() for one in tuned if one.is_at_the_edge]
+    edge = [each.contender.label for tuned in stream.tuned.values() for each in tuned if each.is_at_the_edge]
     if edge:
         names = join_names(list(dict.fromkeys(edge)))
         text += f"<p class='soft'>* The best rate of {escape(names)} is at the edge of the grid.</p>"
@@ -122,28 +117,17 @@ def tuning_tables(stream: StreamResult) -> str:
 
 def _tuning_table(tuned: list[Tuned], measure: str, *, is_lost: bool) -> str:
     names = ("whole", "rest", "honest_rest")
-    best = [max(float(getattr(one, name).mean()) for one in tuned) for name in names]
+    best = {name: max(float(getattr(each, name).mean()) for each in tuned) for name in names}
+    show = _lost if is_lost else spread
     rows: list[list[str | Cell]] = []
-    for one in tuned:
-        rate = "" if not one.contender.has_rate else f"{one.hindsight.rate:.3g}{'*' if one.is_at_the_edge else ''}"
-        cells = [
-            _lost(getattr(one, name), top) if is_lost else spread(getattr(one, name), top)
-            for name, top in zip(names, best, strict=True)
-        ]
-        chosen = ""
-        if one.honest_rates is not None:
-            low, high = min(one.honest_rates), max(one.honest_rates)
-            chosen = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-        rows.append([one.contender.label, number(rate), *cells, number(chosen)])
-    headings: list[str | Cell] = [
-        f"(1 − {measure.upper()}) × {_PER:,}" if is_lost else measure.upper(),
-        Cell("best rate", True),
-        Cell("hindsight: all queries", True),
-        Cell("hindsight: after first tenth", True),
-        Cell("tuned on first tenth: after it", True),
-        Cell("tuned rates", True),
-    ]
-    return table(headings, rows)
+    for each in tuned:
+        rate = "" if not each.contender.has_rate else f"{each.hindsight.rate:.3g}{'*' if each.is_at_the_edge else ''}"
+        cells = [show(getattr(each, name), top) for name, top in best.items()]
+        chosen = "" if each.honest_rates is None else _range(each.honest_rates, ".3g")
+        rows.append([each.contender.label, number(rate), *cells, number(chosen)])
+    name = f"(1 − {measure.upper()}) × {_PER:,}" if is_lost else measure.upper()
+    after = ["hindsight: after first tenth", "tuned on first tenth: after it"]
+    return table([name, "best rate", "hindsight: all queries", *after, "tuned rates"], rows)
 
 
 def _lost(means: Floats, best: float) -> Cell:
@@ -170,28 +154,14 @@ def simulated_section(stream: StreamResult, first: int) -> str:
 
 def _bounds_table(simulated: Simulated) -> str:
     rows: list[list[str | Cell]] = []
-    for one in simulated.bound_checks:
-        bound = "" if one.bounds is None else three_digits(min(one.bounds))
-        rows.append(
-            [
-                one.label,
-                "none for this loss" if one.bounds is None else one.formula,
-                number(bound),
-                number(three_digits(float(one.losses.max()))),
-                number(three_digits(float(one.second_half.max()))),
-                number(f"{max(one.last_losses):,}"),
-                "" if one.holds is None else "yes" if one.holds else "NO",
-            ]
-        )
-    headings: list[str | Cell] = [
-        "learner",
-        "bound",
-        Cell("smallest bound", True),
-        Cell("largest loss", True),
-        Cell("second half", True),
-        Cell("last loss at query", True),
-        "holds",
-    ]
+    for check in simulated.bound_checks:
+        formula = "none for this loss" if check.bounds is None else check.formula
+        bound = "" if check.bounds is None else three_digits(min(check.bounds))
+        lost = [three_digits(float(losses.max())) for losses in (check.losses, check.second_half)]
+        numbers = [number(text) for text in (bound, *lost, f"{max(check.last_losses):,}")]
+        verdict = "" if check.holds is None else "yes" if check.holds else "NO"
+        rows.append([check.contender.label, formula, *numbers, verdict])
+    headings = ["learner", "bound", "smallest bound", "largest loss", "second half", "last loss at query", "holds"]
     caption = (
         f"Cumulative loss, 1 − NDCG@10. Margin γ = {simulated.trials.source.facts['margin']:g}; diameter D, the "
         f"largest distance between differently graded documents of a query, {_range(simulated.diameters)}; radius R, "
@@ -201,8 +171,8 @@ def _bounds_table(simulated: Simulated) -> str:
     return table(headings, rows, caption)
 
 
-def _range(values: list[float]) -> str:
-    low, high = f"{min(values):.1f}", f"{max(values):.1f}"
+def _range(values: list[float], digits: str = ".1f") -> str:
+    low, high = format(min(values), digits), format(max(values), digits)
     return low if low == high else f"{low} to {high}"
 
 
@@ -221,29 +191,20 @@ def paper_section(result: Reproduction) -> str:
     """Compare the paper's reported results with ours; nothing if none of its data sets was run."""
     rows: list[list[str | Cell]] = []
     remarks = {}
-    for one in QUOTED:
-        for stream in result.streams[1:]:
-            if one.pattern not in stream.trials.source.name.lower():
-                continue
-            ours = {tuned.contender.name: tuned.whole for tuned in stream.tuned[one.measure]}
-            where = f"{stream.trials.source.name}, {stream.trials.source.n_queries:,} queries"
-            paper = [number(f"{one.slam:g}"), number(f"{one.listnet:g}")]
-            means = [number(f"{float(np.mean(ours[name])):.3f}") for name in ("slam", "listnet", "listwise")]
-            rows.append([one.data_set, one.measure.upper(), *paper, *means, where])
-            if one.remark:
-                remarks[f"{one.data_set}: {one.remark}."] = True
+    for quoted, stream in product(QUOTED, result.streams[1:]):
+        if quoted.pattern not in stream.trials.source.name.lower():
+            continue
+        ours = {tuned.contender.name: tuned.whole for tuned in stream.tuned[quoted.measure]}
+        where = f"{stream.trials.source.name}, {stream.trials.source.n_queries:,} queries"
+        paper = [number(f"{quoted.slam:g}"), number(f"{quoted.listnet:g}")]
+        means = [number(f"{float(np.mean(ours[name])):.3f}") for name in ("slam", "listnet", "listwise")]
+        rows.append([quoted.data_set, quoted.measure.upper(), *paper, *means, where])
+        if quoted.remark:
+            remarks[f"{quoted.data_set}: {quoted.remark}."] = True
     if not rows:
         return ""
-    headings: list[str | Cell] = [
-        "data set",
-        "measure",
-        Cell("paper: Algorithm 2", True),
-        Cell("paper: ListNet", True),
-        Cell("ours: Algorithm 2", True),
-        Cell("ours: ListNet", True),
-        Cell("ours: listwise", True),
-        "our data",
-    ]
+    headings = ["paper: Algorithm 2", "paper: ListNet", "ours: Algorithm 2", "ours: ListNet", "ours: listwise"]
+    headings = ["data set", "measure", *headings, "our data"]
     listed = "".join(f"<li>{escape(item)}</li>" for item in remarks)
     return (
         "<p>For context only: the experiments differ (see below), so the values need not agree. Rates are tuned in "
@@ -260,7 +221,7 @@ def settings_section(result: Reproduction, version: str) -> str:
     """Format the settings, and the files that were not used."""
     settings = result.settings
     rates = ", ".join(f"{rate:.3g}" for rate in RATES)
-    facts: list[list[str | Cell]] = [
+    facts = [
         ["command", settings.command],
         ["version", f"perceptrank {version}"],
         ["seeds", _seeds(settings)],
@@ -282,8 +243,9 @@ def settings_section(result: Reproduction, version: str) -> str:
         "with its current weights; its theorem is about these. All numbers are in "
         "<a href='results.json'>results.json</a>.</p>"
     )
-    text += f"<h3>Differences from the paper</h3><ul>{''.join(f'<li>{escape(one)}</li>' for one in DIFFERENCES)}</ul>"
+    differences = "".join(f"<li>{escape(difference)}</li>" for difference in DIFFERENCES)
+    text += f"<h3>Differences from the paper</h3><ul>{differences}</ul>"
     if result.left_out:
-        rows: list[list[str | Cell]] = [[one.name, one.reason] for one in result.left_out]
+        rows = [[file.name, file.reason] for file in result.left_out]
         text += f"<h3>Files not used</h3>{table(['file', 'reason'], rows)}"
     return text

@@ -6,6 +6,7 @@ from html import escape
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
+from perceptrank.paper.curves import join_names
 from perceptrank.paper.walkthrough import Round, wrong_pairs
 
 
@@ -32,37 +33,37 @@ def letter(i: int) -> str:
     return chr(ord("A") + i)
 
 
-def ranking_drawing(one: Round, longest_move: float) -> str:
+def ranking_drawing(shown: Round, longest_move: float) -> str:
     """Draw the documents as ranked, with wrong pairs and moves, and as ranked again."""
-    height = _TOP + _ROW * len(one.grades)
-    after = {int(i): place for place, i in enumerate(one.ranked_again)}
+    height = _TOP + _ROW * len(shown.grades)
+    after = {int(i): place for place, i in enumerate(shown.ranked_again)}
     parts = [
         text(_LEFT, 18, "ranked", "head"),
-        text(_LEFT, 38, f"NDCG {one.ndcg:.3f}", "bad" if one.mistakes else "good"),
+        text(_LEFT, 38, f"NDCG {shown.ndcg:.3f}", "bad" if shown.mistakes else "good"),
         text(_RIGHT, 18, "ranked again", "head"),
-        text(_RIGHT, 38, f"NDCG {one.ndcg_again:.3f}", "bad" if one.ndcg_again < 1 else "good"),
+        text(_RIGHT, 38, f"NDCG {shown.ndcg_again:.3f}", "bad" if shown.ndcg_again < 1 else "good"),
     ]
-    if one.mistakes:
+    if shown.mistakes:
         parts.append(text(_MIDDLE, 18, "the update", "head", "middle"))
         parts.append(text(_MIDDLE - 6, 38, "lowers", "down", "end"))
         parts.append(text(_MIDDLE + 6, 38, "raises", "up"))
         parts.append(f'<path class="zero" d="M{_MIDDLE} {_TOP - 6}V{height - 6}"/>')
     else:
         parts.append(text(_MIDDLE, 18, "no update", "head", "middle"))
-    outranked = {i for i, _ in one.mistakes}
-    places = {int(i): place for place, i in enumerate(one.ranked)}
-    parts += [_arc(places[j], places[i]) for i, j in one.mistakes]
-    still_wrong = {i for i, _ in wrong_pairs(one.ranked_again, one.grades)}
-    for place, i in enumerate(map(int, one.ranked)):
+    outranked = {i for i, _ in shown.mistakes}
+    places = {int(i): place for place, i in enumerate(shown.ranked)}
+    parts += [_arc(places[j], places[i]) for i, j in shown.mistakes]
+    still_wrong = {i for i, _ in wrong_pairs(shown.ranked_again, shown.grades)}
+    for place, i in enumerate(map(int, shown.ranked)):
         y, new = _TOP + _ROW * place, _TOP + _ROW * after[i]
-        parts.append(_card(one, i, place, _LEFT, one.X @ one.before, is_wrong=i in outranked))
-        if one.mistakes:
-            parts.append(_move(one.moves[i] / longest_move, one.moves[i], y + _CARD / 2))
+        parts.append(_card(shown, i, place, _LEFT, shown.X @ shown.before, is_wrong=i in outranked))
+        if shown.mistakes:
+            parts.append(_move(shown.moves[i] / longest_move, shown.moves[i], y + _CARD / 2))
         moved = "" if place == after[i] else " moved"
         parts.append(f'<path class="link{moved}" d="{_slope(y + _CARD / 2, new + _CARD / 2)}"/>')
-        card = _card(one, i, after[i], _RIGHT, one.X @ one.after, is_wrong=i in still_wrong)
+        card = _card(shown, i, after[i], _RIGHT, shown.X @ shown.after, is_wrong=i in still_wrong)
         parts.append(f'<g class="settle" style="--from:{y - new}px">{card}</g>')
-    return drawing(_WIDTH, height, f"The query as ranked, and as ranked after the update. {describe(one)}", parts)
+    return drawing(_WIDTH, height, f"The query as ranked, and as ranked after the update. {describe(shown)}", parts)
 
 
 def _slope(y1: float, y2: float) -> str:
@@ -70,8 +71,8 @@ def _slope(y1: float, y2: float) -> str:
     return f"M{start} {y1}C{start + 30} {y1} {stop - 30} {y2} {stop} {y2}"
 
 
-def _card(one: Round, i: int, place: int, x: float, scores: Floats, *, is_wrong: bool) -> str:
-    y, grade = _TOP + _ROW * place, int(one.grades[i])
+def _card(shown: Round, i: int, place: int, x: float, scores: Floats, *, is_wrong: bool) -> str:
+    y, grade = _TOP + _ROW * place, int(shown.grades[i])
     middle = y + _CARD / 2
     kind = "card wrong" if is_wrong else "card"
     return (
@@ -107,47 +108,43 @@ def _move(share: float, value: float, y: float) -> str:
     )
 
 
-def turned(one: Round) -> float:
+def turned(shown: Round) -> float:
     """Return by how many degrees the weights were turned, as drawn with w* up: where they came from, clockwise."""
-    if not one.before.any() or not one.step.any():
+    if not shown.before.any() or not shown.step.any():
         return 0.0
-    cross = one.before[0] * one.after[1] - one.before[1] * one.after[0]
-    return math.degrees(math.atan2(cross, one.before @ one.after))
+    cross = shown.before[0] * shown.after[1] - shown.before[1] * shown.after[0]
+    return math.degrees(math.atan2(cross, shown.before @ shown.after))
 
 
-def turning(one: Round) -> str:
+def turning(shown: Round) -> str:
     """Say what the update did to the weights."""
-    if not one.step.any():
+    if not shown.step.any():
         return "The weights stay as they are."
-    if not one.before.any():
+    if not shown.before.any():
         return "The weights, all 0 before, get a direction."
-    return f"The weights turn by {abs(turned(one)):.0f}°."
+    return f"The weights turn by {abs(turned(shown)):.0f}°."
 
 
-def describe(one: Round) -> str:
+def describe(shown: Round) -> str:
     """Say in words what a round shows."""
-    if not one.mistakes:
+    if not shown.mistakes:
         return "Nothing is wrong, so nothing is learned: every document stands before all of lower grade."
-    outranked = [letter(i) for i in map(int, one.ranked) if i in {i for i, _ in one.mistakes}]
-    n = len(one.mistakes)
+    outranked = [letter(i) for i in map(int, shown.ranked) if i in {i for i, _ in shown.mistakes}]
+    n = len(shown.mistakes)
     told = (
         "All weights are 0, so all documents are tied, which counts as the worst order. "
-        if not one.before.any()
+        if not shown.before.any()
         else ""
     )
     told += (
-        f"{_joined(outranked)} {'stands' if len(outranked) == 1 else 'stand'} below a document of lower grade: "
-        f"{n} wrong pair{'s' if n > 1 else ''}. The update raises {_joined(_moved(one, 1))} and lowers "
-        f"{_joined(_moved(one, -1))}. "
+        f"{join_names(outranked)} {'stands' if len(outranked) == 1 else 'stand'} below a document of lower grade: "
+        f"{n} wrong pair{'s' if n > 1 else ''}. The update raises {join_names(_moved(shown, 1))} and lowers "
+        f"{join_names(_moved(shown, -1))}. "
     )
-    left = len(wrong_pairs(one.ranked_again, one.grades))
+    left = len(wrong_pairs(shown.ranked_again, shown.grades))
     repaired = "the query is in order" if left == 0 else f"{left} pair{'s are' if left > 1 else ' is'} still wrong"
-    return f"{told}{turning(one)} Ranked again, {repaired}."
+    return f"{told}{turning(shown)} Ranked again, {repaired}."
 
 
-def _moved(one: Round, sign: int) -> list[str]:
-    return [letter(i) for i in np.argsort(-sign * one.moves) if sign * one.moves[i] >= 5e-4]
-
-
-def _joined(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+def _moved(shown: Round, sign: int) -> list[str]:
+    return [letter(i) for i in np.argsort(-sign * shown.moves) if sign * shown.moves[i] >= 5e-4]
