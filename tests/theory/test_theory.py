@@ -542,9 +542,7 @@ def test_comparators_must_be_by_the_surrogate_of_the_theorem():
         learner.learn(stream)
         for name, one in found.items():
             if name in wrong:
-                with pytest.raises(
-                    ValueError, match=f"comparator must be of surrogate='{learner.theorem.surrogate}'"
-                ):
+                with pytest.raises(ValueError, match=f"comparator must be of surrogate='{learner.theorem.surrogate}'"):
                     learner.guarantee(diameter=1, radius=1, comparator=one)
                 with pytest.raises(ValueError, match=f"got '{name}'"):
                     learner.certificate(comparator=one)

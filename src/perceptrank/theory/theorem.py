@@ -77,11 +77,7 @@ class Theorem:
     starts : bool
         True if the learner starts from weights w₁ that are not 0, which the bound depends on.
     assumption : str
-        Condition of the statement.
-    tight : bool
-        True if an adversary reaches the bound up to lower-order terms.
-    proof : str
-        Document with the proof.
+        Condition of the statement. docs/theory.md has the proof, and says which bounds are tight.
 
     Examples
     --------
@@ -103,8 +99,6 @@ class Theorem:
     surrogate: str | None = None
     starts: bool = False
     assumption: str = "a linear ranker has margin γ on the stream; rankings by the current weights"
-    tight: bool = False
-    proof: str = "docs/theory.md"
 
     def __str__(self) -> str:
         return self.statement
