@@ -558,7 +558,7 @@ def test_comparators_must_be_for_the_measure_that_is_learned():
         with pytest.raises(ValueError, match=r"comparator must be for .*, which the learner learns, got one for"):
             learner.guarantee(diameter=1, comparator=found)
     pr.SlamPerceptron("ndcg:ties=random").guarantee(diameter=1, comparator=found)
-    with pytest.raises(ValueError, match="not compared by 'slam'"):
+    with pytest.raises(ValueError, match="must be a pair of a norm and a loss here, got one of surrogate='slam'"):
         pr.Perceptron().guarantee(radius=1, comparator=found)
     with pytest.raises(ValueError, match="surrogate of the comparator must be one of"):
         pr.SlamPerceptron().guarantee(diameter=1, comparator=pr.theory.Comparator(1.0, 1.0, surrogate="hinge"))

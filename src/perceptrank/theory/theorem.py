@@ -228,7 +228,8 @@ class Theorem:
             return
         check_choice("surrogate of the comparator", comparator.surrogate, SURROGATES)
         if self.surrogate is None:
-            raise ValueError("this theorem has no surrogate: give comparator as a pair of a norm and a loss")
+            surrogate = comparator.surrogate
+            raise ValueError(f"comparator must be a pair of a norm and a loss here, got one of surrogate={surrogate!r}")
         if SURROGATES.index(comparator.surrogate) < SURROGATES.index(self.surrogate):
             raise ValueError(f"comparator must be of surrogate={self.surrogate!r}, got {comparator.surrogate!r}")
         if comparator.measure is not None and measure is not None and _learned(comparator.measure) != _learned(measure):
