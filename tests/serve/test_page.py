@@ -86,9 +86,9 @@ def test_the_progressive_measure_is_that_of_learning_offline():
     assert [mean for _, _, mean in shown["points"]] == pytest.approx(trace.running_mean(measure), abs=1e-6)
     values = trace.values(measure)
     worst = progress.worst()
-    assert worst[0].value == pytest.approx(values.min())
-    assert worst[0].event_id == f"e{values.argmin() + 1}"
-    assert [one.value for one in worst] == sorted(one.value for one in worst)
+    assert worst[0]["value"] == pytest.approx(values.min())
+    assert worst[0]["event_id"] == f"e{values.argmin() + 1}"
+    assert [query["value"] for query in worst] == sorted(query["value"] for query in worst)
 
 
 def test_a_block_is_measured_by_the_model_before_it():

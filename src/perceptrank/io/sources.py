@@ -145,6 +145,18 @@ def open_sources(
     return stores[0] if len(stores) == 1 else QueryStream.concatenate(stores) if whole else stores
 
 
+def adapt_block(block: QueryStream, names: tuple[str, ...] | None, sparse: bool | None) -> QueryStream:
+    """Return a block with the features of these names, if it has all of them, and sparse or dense if that is chosen.
+
+    Stores and Parquet files have features as they were written, with others and in any order.
+    """
+    if names and block.feature_names and block.feature_names != names and set(names) <= set(block.feature_names):
+        block = block.select(names)
+    if sparse is None:
+        return block
+    return block.to_sparse() if sparse else block.to_dense()
+
+
 def _open_tables(
     sources: list[Source],
     feature_paths: list[str] | None,

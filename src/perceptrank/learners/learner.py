@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,9 +77,9 @@ class Learner(Estimator):
         True if features of a larger scale count for more, so that those of very different scales need transforms.
     accepts_sparse : bool
         True if it learns from sparse features.
-    accepts_weights : bool
+    accepts_query_weights : bool
         True if the weights of queries scale what it learns from them; if not, all must be 1.
-    without_weights : str
+    without_query_weights : str
         The reason, if it accepts no weights.
     learns : bool
         False of a ranker that stays as it is; it needs settings, and is not among `perceptrank.algorithms`.
@@ -108,8 +108,8 @@ class Learner(Estimator):
     depends_on_rate: ClassVar[bool] = True
     depends_on_scale: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = False
-    accepts_weights: ClassVar[bool] = False
-    without_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
+    accepts_query_weights: ClassVar[bool] = False
+    without_query_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
     learns: ClassVar[bool] = True
     reads_labels: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -125,7 +125,6 @@ class Learner(Estimator):
 
     __signature__: ClassVar[inspect.Signature]
     _model: Model
-    beginning = Beginning()  # the weights to start from, and the signs that weights keep
 
     def __init_subclass__(cls) -> None:
         maker = next(base for base in cls.__mro__ if "__init__" in vars(base))
@@ -154,13 +153,14 @@ class Learner(Estimator):
         if model is None:
             model = self.model_class(make_transforms(self._own_transform()))
         model.kind, model.average = type(self).__name__, bool(self.average)
+        model.beginning = Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
         return model
 
     def _own_transform(self) -> TransformLike:
         """Return the transforms that features go through first, as settings name them."""
         # Weights of features as they are, known by name, stay what they are.
         is_auto = isinstance(self.transforms, str) and self.transforms == "auto"
-        return None if is_auto and self.beginning.is_by_feature else self.transforms
+        return None if is_auto and isinstance(self.initial_weights, Mapping) else self.transforms
 
     @abstractmethod
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
@@ -644,4 +644,4 @@ class Learner(Estimator):
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
-        self.beginning = Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+        Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)

@@ -96,7 +96,7 @@ class ListwisePerceptron(CompiledLearner, Startable):
 
     algorithm = "listwise"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + log m + g)"
     depends_on_rate = False
 
@@ -118,7 +118,7 @@ class ListwisePerceptron(CompiledLearner, Startable):
         promised = theorems.listwise(relative, surrogate, splits=splits)
         if self.margin:
             promised = theorems.slam(float(self.learning_rate), float(self.margin), surrogate, splits=splits)
-        return self.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
+        return self._model.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
     def ranks_with(self) -> str:

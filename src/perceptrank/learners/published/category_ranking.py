@@ -97,7 +97,7 @@ class CategoryRanking(CompiledLearner, Startable):
 
     algorithm = "category-ranking"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m²"
     depends_on_rate = False
     kernel = list_pass(category_ranking_rule)
@@ -110,7 +110,7 @@ class CategoryRanking(CompiledLearner, Startable):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self.beginning.theorem(theorems.pair_perceptron())
+        return self._model.beginning.theorem(theorems.pair_perceptron())
 
     def _make_settings(self) -> ListSettings:
         check_choice("pairs", self.pairs, PAIRS)

@@ -67,7 +67,7 @@ class OnlineListNet(CompiledLearner, Startable):
 
     algorithm = "listnet"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d"
     theorem = theorems.gradient_descent()
     kernel = list_pass(listnet_rule, floats=1)

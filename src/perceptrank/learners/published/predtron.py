@@ -68,7 +68,7 @@ class Predtron(CompiledLearner, Startable):
 
     algorithm = "predtron"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + log m)"
     depends_on_rate = False
     kernel = list_pass(predtron_rule, floats=1, ints=4)

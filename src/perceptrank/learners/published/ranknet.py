@@ -53,7 +53,7 @@ class RankNet(CompiledLearner, Startable):
 
     algorithm = "ranknet"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m²"
     theorem = theorems.gradient_descent()
     kernel = list_pass(ranknet_rule)

@@ -149,7 +149,7 @@ class StructuredNdcg(CompiledLearner, Startable):
 
     algorithm = "structured-ndcg"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m³"
     kernel = list_pass(structured_ndcg_rule, floats=6, ints=7)
 

@@ -63,7 +63,7 @@ class TopPush(CompiledLearner, Startable):
 
     algorithm = "toppush"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d"
     kernel = list_pass(toppush_rule)
 

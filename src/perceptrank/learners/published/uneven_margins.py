@@ -61,7 +61,7 @@ class UnevenMargins(CompiledLearner, Startable):
 
     algorithm = "uneven-margins"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m²"
     kernel = list_pass(uneven_margins_rule, floats=1)
 

@@ -125,7 +125,8 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
 
     def _shares_transforms(self) -> bool:
         """Tell whether transforms can be applied once for all copies: no setting is about features before them."""
-        return not self._copy.beginning.ranks and not self._copy.beginning.constraints
+        beginning = self._copy.model.beginning
+        return not beginning.ranks and not beginning.constraints
 
     def _own_transform(self) -> TransformLike:
         return self._copy._own_transform() if self._shares_transforms() else None

@@ -164,8 +164,9 @@ class StepWrapper(Wrapper):
         return self._copy.extra_state(n_features)
 
     def _configured(self, model: Model | None = None) -> Model:
-        self.beginning = self._copy.beginning
-        return super()._configured(self._copy._configured(model))
+        model = super()._configured(self._copy._configured(model))
+        model.beginning = self._copy.model.beginning
+        return model
 
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
@@ -197,9 +198,9 @@ class Ensemble(Composite):
         self._start_as_members()
 
     def _start_as_members(self) -> None:
-        starts = [member.beginning for member in self._model.members]
+        starts = [member.model.beginning for member in self._model.members]
         ranks, names_features = any(start.ranks for start in starts), any(start.names_features for start in starts)
-        self.beginning = Beginning(ranks=ranks, names_features=names_features)
+        self._model.beginning = Beginning(ranks=ranks, names_features=names_features)
 
     def _learn_in_members(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats
