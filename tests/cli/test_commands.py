@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.cli.making import parse_rates, parse_settings
-from perceptrank.cli.terminal.progress import announce_compiling
+from perceptrank.cli.terminal.tables import announce_compiling
 from perceptrank.stream.validation import ParameterError, check_positive
 
 STREAM = pr.separable(120, n_features=5, label_noise=0.2, seed=3).stream

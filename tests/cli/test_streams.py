@@ -12,8 +12,7 @@ from rich.console import Console
 
 import perceptrank as pr
 from perceptrank.cli.terminal import streams
-from perceptrank.cli.terminal.progress import _make_progress
-from perceptrank.cli.terminal.tables import console, make_table, print_json
+from perceptrank.cli.terminal.tables import _make_progress, console, make_table, print_json
 from perceptrank.learners import registry
 
 STREAM = pr.separable(12, n_features=3, seed=1).stream

@@ -34,7 +34,7 @@ def _does_not_store(self, size=3):
     ("constructor", "message"),
     [
         (_raises, "Wrong must be constructible without arguments: KeyError: 'missing'"),
-        (_does_not_start, r"the constructor of Wrong must end in self\._start\(\)"),
+        (_does_not_start, r"the constructor of Wrong must end in self\.__post_init__\(\)"),
         (_takes_anything, r"the constructor of Wrong must store its argument rest as self\.rest"),
         (_does_not_store, r"the constructor of Wrong must store its argument size as self\.size"),
     ],
@@ -75,7 +75,7 @@ def test_an_update_that_returns_no_numbers(returned, message):
 def test_a_parameter_that_is_an_array_can_be_shown():
     def construct(self, prior=None):
         self.prior = prior
-        self._start()
+        self.__post_init__()
 
     kind = type("Prior", (Centroid,), {"__init__": construct})
     assert repr(kind(np.array([1.0, 2.0]))) == "Prior(prior=array([1., 2.]))"

@@ -19,9 +19,7 @@ pytestmark = pytest.mark.kernel
 
 SPARSE = sorted(name for name, kind in pr.algorithms().items() if kind.accepts_sparse)
 DENSE = sorted(
-    name
-    for name, kind in pr.algorithms().items()
-    if not kind.accepts_sparse and not kind.wraps and name not in ("sum", "tournament")
+    name for name, kind in pr.algorithms().items() if not kind.accepts_sparse and name not in ("sum", "tournament")
 )
 
 

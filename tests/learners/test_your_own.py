@@ -64,7 +64,7 @@ def kinds(folder):
     for kind in found:
         pr.unregister(kind.algorithm)
     names = vars(sys.modules[found[-1].__module__])
-    for kernel in (names["PairHinge"].kernel, names["pair_hinge_rule"]):
+    for kernel in (names["PairHinge"].kernel.function, names["pair_hinge_rule"]):
         kernel._cache.flush()  # the file is in another folder next time
 
 
@@ -288,7 +288,7 @@ def test_files_of_one_name_are_two_plugins(tmp_path):
         path.write_text(
             "import perceptrank as pr\n\n"
             f"class Mine(pr.NumpyLearner):\n    algorithm = {name!r}\n    learning_rate = 0.5\n"
-            "    def __init__(self):\n        self._start()\n"
+            "    def __init__(self):\n        self.__post_init__()\n"
             "    def update(self, scores, X, relevance):\n        return relevance\n"
         )
         found += load_file(path)

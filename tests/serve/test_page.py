@@ -15,6 +15,7 @@ import pytest
 from support.serving import send
 
 import perceptrank as pr
+from perceptrank.learners.learning import measure_of
 from perceptrank.serve import Service
 from perceptrank.serve.documents import Document
 from perceptrank.serve.http.access import Access
@@ -85,9 +86,9 @@ def test_the_progressive_measure_is_that_of_learning_offline():
     assert [mean for _, _, mean in shown["points"]] == pytest.approx(trace.running_mean(measure), abs=1e-6)
     values = trace.values(measure)
     worst = progress.worst()
-    assert worst[0].value == pytest.approx(values.min())
-    assert worst[0].event_id == f"e{values.argmin() + 1}"
-    assert [one.value for one in worst] == sorted(one.value for one in worst)
+    assert worst[0]["value"] == pytest.approx(values.min())
+    assert worst[0]["event_id"] == f"e{values.argmin() + 1}"
+    assert [query["value"] for query in worst] == sorted(query["value"] for query in worst)
 
 
 def test_a_block_is_measured_by_the_model_before_it():
@@ -97,7 +98,7 @@ def test_a_block_is_measured_by_the_model_before_it():
     for place in (0, 4):
         X, relevance = (np.concatenate(parts) for parts in zip(*rounds[place : place + 4], strict=True))
         stream = pr.QueryStream.from_arrays(X, relevance, group=[6] * 4)
-        values += model.own_measure.per_query(model.predict(stream), relevance, stream.offsets).tolist()
+        values += measure_of(model).per_query(model.predict(stream), relevance, stream.offsets).tolist()
         model.learn(stream)
     assert progress.mean == pytest.approx(np.mean(values))
 
@@ -115,7 +116,7 @@ def test_weights_count_and_queries_without_a_value_do_not():
     values = []
     for features, answer, weight in ((X, grades, 3.0), (other, np.zeros(6), 1.0), (other, more, 1.0)):
         offsets = np.array([0, 6])
-        values.append(model.own_measure.per_query(model.predict(features), answer, offsets)[0])
+        values.append(measure_of(model).per_query(model.predict(features), answer, offsets)[0])
         model.learn_one(features, answer, weight)
     assert np.isnan(values[1])
     assert (progress.measured, progress.left_out) == (2, 2)

@@ -34,7 +34,7 @@ for wrapper in pr.wrappers().values():
 
 def implementation(learner):
     """What code that learners share may depend on: what they learn from, or how they are made of other learners."""
-    is_composite = type(learner).wraps or "learners" in learner.parameter_names
+    is_composite = "learner" in learner.parameter_names or "learners" in learner.parameter_names
     return type(learner) if is_composite else learner.takes
 
 

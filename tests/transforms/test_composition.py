@@ -205,11 +205,11 @@ def test_bagging_shares_the_transforms_of_its_learner():
 def test_norms_are_known_before_anything_is_seen():
     learner = pr.ListwisePerceptron("ndcg", transforms="auto")
     stream = pr.separable(30, seed=2, n_documents=12, n_features=6).stream
-    radius = learner.largest_norm(6, longest=12)
+    radius = learner.model.largest_norm(6, longest=12)
     assert pr.theory.radius(learner.transforms_[0].transform(stream)) <= radius < np.inf
     assert learner.guarantee(radius=radius, margin=0.1) < np.inf
-    assert pr.ListwisePerceptron(transforms=None).largest_norm(6, longest=12) == np.inf
-    assert pr.ListwisePerceptron(transforms=["running", pr.Clip(2)]).largest_norm(9, longest=12) == 6
+    assert pr.ListwisePerceptron(transforms=None).model.largest_norm(6, longest=12) == np.inf
+    assert pr.ListwisePerceptron(transforms=["running", pr.Clip(2)]).model.largest_norm(9, longest=12) == 6
     for name, sizes in {"longest": (9, 0), "n_features": (-1, 5)}.items():
         with pytest.raises(ValueError, match=f"{name} must be"):
-            learner.largest_norm(*sizes)
+            learner.model.largest_norm(*sizes)

@@ -268,7 +268,7 @@ def test_norms_are_known_before(kind):
                 assert bound == (norm or 1.0)
             ranker = pr.ListwisePerceptron(transforms=["auto", kind(64, beside=beside, norm=norm)])
             ranker.learn(stream)
-            assert ranker.largest_norm(6, np.diff(stream.offsets).max()) == bound
+            assert ranker.model.largest_norm(6, np.diff(stream.offsets).max()) == bound
             if kind is pr.RandomRelu:
                 random = made[:, 12 if beside else 0 :]
                 inputs = pr.Chain("auto").largest_norm(6, np.diff(stream.offsets).max())
@@ -416,7 +416,7 @@ def test_certificates_hold_on_random_features(kind):
     loss = pr.theory.cumulative_surrogate(other.weights, made, "ndcg@10", surrogate="level-pair")
     ranker = pr.ListwisePerceptron("ndcg@10", transforms=transform, average=False)
     ranker.learn(stream)
-    radius = ranker.largest_norm(4, np.diff(stream.offsets).max())
+    radius = ranker.model.largest_norm(4, np.diff(stream.offsets).max())
     found = ranker.certificate(comparator=(float(np.linalg.norm(other.weights)), loss), radius=radius)
     assert [promise.name for promise in found.promises] == ["a posteriori", "from the steps", "a priori"]
     assert found.holds

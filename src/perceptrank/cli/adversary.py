@@ -1,27 +1,16 @@
 """The command `adversary`."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import perceptrank as pr
 from perceptrank.cli.making import has_setting, make_learner
 from perceptrank.cli.options.shared import AsJson, LearnerSettings, Measure, Pairs
-from perceptrank.cli.terminal.progress import announce_compiling
-from perceptrank.cli.terminal.tables import print_text, show
+from perceptrank.cli.terminal.tables import announce_compiling, print_text, show
 
-if TYPE_CHECKING:
-    from perceptrank.learners.learner import Learner
-
-
-class Version(StrEnum):
-    """The adversary's game."""
-
-    sharp = "sharp"
-    paper = "paper"
-    exact = "exact"
-    margin = "margin"
+Version = StrEnum("Version", "sharp paper exact margin")  # the adversary's game
 
 
 def adversary(
@@ -106,7 +95,7 @@ def adversary(
     played = {"losses": losses.tolist(), "separator": game.separator.tolist()}
     show([row], title=title, as_json=as_json, extra=extra | played)
     if not as_json:
-        shown = ", ".join(f"{one:+.3f}" for one in game.separator[:4])
+        shown = ", ".join(f"{weight:+.3f}" for weight in game.separator[:4])
         print_text(
             f"({shown}, ...) of {len(game.separator):,} weights ranks all {len(losses):,} queries with that margin"
         )
@@ -115,7 +104,7 @@ def adversary(
 
 
 def _play_budget(
-    algorithm: str, learner: "Learner", budget: int, rounds: int | None, radius: float, record: str, as_json: bool
+    algorithm: str, learner: "pr.Learner", budget: int, rounds: int | None, radius: float, record: str, as_json: bool
 ) -> None:
     """Play against a learner on a budget, and show how it went."""
     game = pr.theory.play_budget(learner, budget, rounds=rounds, radius=radius, measure=record)
@@ -144,7 +133,7 @@ def _play_budget(
         )
 
 
-def _play_margin(algorithm: str, learner: "Learner", margin: float, n_documents: int | None, as_json: bool) -> None:
+def _play_margin(algorithm: str, learner: "pr.Learner", margin: float, n_documents: int | None, as_json: bool) -> None:
     """Let a listwise perceptron learn the stream on which its margin costs it the most."""
     if not isinstance(learner, pr.ListwisePerceptron) or learner.margin is not None or learner.average:
         raise ValueError("--version margin needs listwise with a relative margin and average=false")
@@ -184,7 +173,7 @@ def _play_margin(algorithm: str, learner: "Learner", margin: float, n_documents:
         )
 
 
-def _upper_bound(learner: "Learner", radius: float, margin: float, measure: str, n_documents: int) -> float | None:
+def _upper_bound(learner: "pr.Learner", radius: float, margin: float, measure: str, n_documents: int) -> float | None:
     """Return what the learner's theorem allows, if it has one on the rankings that it shows, of features as sent.
 
     All queries have one relevant document, whose weight is 1 whatever measure is learned: so what is lost in another

@@ -1,13 +1,8 @@
 """The command `algorithms`."""
 
-from typing import TYPE_CHECKING
-
 import perceptrank as pr
 from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.tables import print_text, show
-
-if TYPE_CHECKING:
-    from perceptrank.learners.learner import Learner
 
 
 def algorithms(as_json: AsJson = False) -> None:
@@ -32,7 +27,7 @@ def algorithms(as_json: AsJson = False) -> None:
             "name": name,
             "class": kind.__name__,
             "what it makes of a learner": _first_line(kind),
-            "settings": ", ".join(one for one in kind.parameter_names if one != "learner"),
+            "settings": ", ".join(setting for setting in kind.parameter_names if setting != "learner"),
         }
         for name, kind in sorted(pr.wrappers().items())
     ]
@@ -47,5 +42,5 @@ def algorithms(as_json: AsJson = False) -> None:
         )
 
 
-def _first_line(kind: "type[Learner]") -> str:
+def _first_line(kind: "type[pr.Learner]") -> str:
     return (kind.__doc__ or "").strip().partition("\n")[0]

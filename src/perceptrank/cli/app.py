@@ -107,14 +107,14 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        options = {one.name: one for one in self.params if one.param_type_name == "option" and one.name}
-        given = ctx.find_root().params
-        with reported(options, debug=bool(given.get("debug"))):
+        options = {each.name: each for each in self.params if each.param_type_name == "option" and each.name}
+        main_options = ctx.find_root().params
+        with reported(options, debug=bool(main_options.get("debug"))):
             if "config" in ctx.params:
-                from perceptrank.cli.configuration import configure
+                from perceptrank.cli.serve import configure
 
                 configure(ctx)
-            check_files(getattr(self.callback, "roles", {}), ctx.params, given.get("plugin") or ())
+            check_files(getattr(self.callback, "roles", {}), ctx.params, main_options.get("plugin") or ())
             return super().invoke(ctx)
 
 
@@ -123,10 +123,10 @@ def _validate_only_what_needs_it(parameters: list[Any]) -> None:
 
     Newer versions of typer hand every value to Pydantic, and importing that takes a quarter as long as importing Numba.
     """
-    for one in parameters:
-        descriptor = getattr(one, "type_descriptor", None)
+    for parameter in parameters:
+        descriptor = getattr(parameter, "type_descriptor", None)
         if descriptor is not None:
-            one.process_value = _quick(one, descriptor.annotation)
+            parameter.process_value = _quick(parameter, descriptor.annotation)
 
 
 def _quick(parameter: Any, kind: Any) -> Callable[[Any, Any], Any]:
@@ -135,12 +135,10 @@ def _quick(parameter: Any, kind: Any) -> Callable[[Any, Any], Any]:
 
     def process(ctx: Any, value: Any) -> Any:
         if value is None and not parameter.required:
-            found: Any = () if is_several else None
-        elif (isinstance(kind, type) and isinstance(value, kind)) or (value and kind == list[str]):
-            found = value
-        else:
+            value = () if is_several else None
+        elif not (isinstance(kind, type) and isinstance(value, kind)) and not (value and kind == list[str]):
             return validated(ctx, value)
-        return found if parameter.callback is None else parameter.callback(ctx, parameter, found)
+        return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
 
     return process
 
@@ -148,8 +146,8 @@ def _quick(parameter: Any, kind: Any) -> Callable[[Any, Any], Any]:
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Online learning to rank from a stream of judged queries.")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         print(f"perceptrank {__version__}")
         raise typer.Exit
 

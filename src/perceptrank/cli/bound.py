@@ -10,18 +10,13 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.making import make_learner, parse_rates
-from perceptrank.cli.options.files import Writes
+from perceptrank.cli.options.files import What, Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import AsJson, Transforms, chosen_transforms
-from perceptrank.cli.terminal.progress import ProgressBar
-from perceptrank.cli.terminal.tables import as_text, is_wide, print_text, show
+from perceptrank.cli.terminal.tables import ProgressBar, as_text, is_wide, print_text, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.plots import Chart
-    from perceptrank.learners.learner import Learner
-    from perceptrank.stream.blocks import Scan
-    from perceptrank.stream.query_stream import QueryStream
-    from perceptrank.theory import Comparator, Margin
 
 _POINTS = 1000
 _MOST_BYTES_KEPT = 2**30
@@ -40,7 +35,9 @@ def bound(
     measure: Annotated[str, typer.Option(help="Measure to learn; the loss is 1 minus it.")] = "ndcg@10",
     transforms: Transforms = None,
     tolerance: Annotated[float, typer.Option(help="Relative precision of the margin.")] = 1e-3,
-    plot: Annotated[Path | None, typer.Option(help="Image file for a plot of losses and bounds."), Writes()] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Image file for a plot of losses and bounds."), Writes(What.image)
+    ] = None,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
@@ -52,16 +49,12 @@ def bound(
     """
     names = list(dict.fromkeys(algorithm or ["slam", "minimax", "listwise"]))
     rates = parse_rates(learning_rate) if learning_rate is not None else []
-    if plot is not None:
-        from perceptrank.evaluation.plots import check_drawable
-
-        check_drawable(plot)
     from perceptrank.transforms.parsing import make_transforms
 
-    names_of_transforms = [one for one in chosen_transforms(transforms) if one != "none"]
-    for one in make_transforms(names_of_transforms):
-        if one.learns:
-            raise ValueError(f"{one.name} changes features as the stream goes on, so it has no margin of its own")
+    names_of_transforms = [name for name in chosen_transforms(transforms) if name != "none"]
+    for transform in make_transforms(names_of_transforms):
+        if transform.learns:
+            raise ValueError(f"{transform.name} changes features as the stream goes on, so it has no margin of its own")
     chosen = pr.parse(measure)
     if (chosen.ties, chosen.empty) != ("worst", "skip"):
         raise ValueError(f"bounds are about the policies ties=worst and empty=skip, got {chosen}")
@@ -80,14 +73,14 @@ def bound(
         rows.append(facts.row(name, learner, float(trace.cumulative_loss(measure)[-1])))
     n_queries = len(next(iter(result.traces.values())))
     if plot is not None:
-        losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
         from perceptrank.evaluation.plots import draw
 
+        losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
         draw(_chart(losses, {row["name"]: row["loss at most"] for row in rows}, measure), plot)
     extra = facts.as_plain() | {"queries": n_queries, "seconds": round(time.perf_counter() - start, 3)}
     show(
         rows,
-        title=f"1 - {measure} on {n_queries:,} queries: lost, and what it is at most",
+        title=f"1 - {measure} on {n_queries:,} queries: loss and bound",
         as_json=as_json,
         extra=extra,
         shown=None if is_wide() else [{key: row[key] for key in row if key not in _MORE} for row in rows],
@@ -96,10 +89,10 @@ def bound(
         print_text(str(facts))
 
 
-def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[str, Learner]":
+def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[str, pr.Learner]":
     from perceptrank.stream.validation import check_choice
 
-    learners: dict[str, Learner] = {}
+    learners: dict[str, pr.Learner] = {}
     with_theorem = [name for name, kind in pr.algorithms().items() if kind().theorem.surrogate is not None]
     for name in algorithms:
         check_choice("algorithm", name, pr.algorithms())
@@ -112,14 +105,14 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
     return learners
 
 
-def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "Scan | list[QueryStream]":
+def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "pr.Scan | list[pr.QueryStream]":
     """Return re-iterable blocks, in memory if they are small or come from standard input."""
     from perceptrank.transforms.parsing import make_transforms
 
-    def blocks() -> "Iterator[QueryStream]":
+    def blocks() -> "Iterator[pr.QueryStream]":
         for block in reading.blocks(bar):
-            for one in make_transforms(transforms):
-                block = one.transform(block)  # noqa: PLW2901
+            for transform in make_transforms(transforms):
+                block = transform.transform(block)  # noqa: PLW2901
             yield block
 
     kept, n_bytes = [], 0
@@ -134,17 +127,17 @@ def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "Scan 
 class _Facts:
     """Margin, radius, diameter and weight ratio of a stream, and the bounds that follow."""
 
-    def __init__(self, stream: "Scan | list[QueryStream]", measure: str, best: "Margin") -> None:
+    def __init__(self, stream: "pr.Scan | list[pr.QueryStream]", measure: str, best: "pr.theory.Margin") -> None:
         self.stream, self.measure, self.best = stream, measure, best
         self.radius, self.diameter = pr.theory.radius(stream), pr.theory.diameter(stream, measure)
         self.weight_ratio = pr.theory.bounds.weight_ratio(measure, stream)
         self.longest = max(int((block.offsets[1:] - block.offsets[:-1]).max()) for block in stream)
         # Those of the paper are for queries of equal weight.
-        self.weighted = any(block.weights is not None and (block.weights != 1.0).any() for block in stream)
-        largest = max(1.0 if block.weights is None else float(block.weights.max()) for block in stream)
+        self.weighted = any(block.query_weights is not None and (block.query_weights != 1.0).any() for block in stream)
+        largest = max(1.0 if block.query_weights is None else float(block.query_weights.max()) for block in stream)
         self.largest_weight = largest if self.weighted else 1.0
 
-    def comparators(self, learner: "Learner") -> "list[Comparator]":
+    def comparators(self, learner: "pr.Learner") -> "list[pr.theory.Comparator]":
         """The best fixed ranker for the learner's constant, and the one that ranks all documents alike."""
         import numpy as np
 
@@ -155,24 +148,27 @@ class _Facts:
         alike = pr.theory.cumulative_surrogate(nothing, self.stream, self.measure, surrogate=surrogate)
         return [best, pr.theory.Comparator(0.0, alike, nothing, surrogate=surrogate)]
 
-    def row(self, name: str, learner: "Learner", loss: float) -> dict[str, Any]:
+    def row(self, name: str, learner: "pr.Learner", loss: float) -> dict[str, Any]:
         """A learner's loss and promises."""
-        given: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius, "n_documents": self.longest}
+        sizes: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius, "n_documents": self.longest}
         if self.best.separable:
             against: dict[str, Any] = {"margin": self.best.lower}
-            certificate = learner.certificate(**against, **given)
+            certificate = learner.certificate(**against, **sizes)
         else:
-            found = [(learner.certificate(comparator=one, **given), one) for one in self.comparators(learner)]
-            certificate, best = min(found, key=lambda one: one[0].promises[-1].bound)
+            certificates = [
+                (learner.certificate(comparator=comparator, **sizes), comparator)
+                for comparator in self.comparators(learner)
+            ]
+            certificate, best = min(certificates, key=lambda pair: pair[0].promises[-1].bound)
             against = {"comparator": best}
-        promised = {one.name: one.bound for one in certificate.promises}
+        promised = {promise.name: promise.bound for promise in certificate.promises}
         return {
             "name": name,
             "updates": certificate.updates,
             "loss": loss,
             "S": certificate.mass,
             **promised,
-            "loss at most": learner.guarantee(largest_weight=self.largest_weight, **against, **given),
+            "loss at most": learner.guarantee(largest_weight=self.largest_weight, **against, **sizes),
             "holds": certificate.holds and loss <= certificate.loss_bound * (1 + 1e-9) + 1e-9,
         }
 

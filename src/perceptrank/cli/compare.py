@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -18,9 +18,9 @@ from perceptrank.cli.options.files import Reads, What, Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.terminal.errors import describe
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import complain
 from perceptrank.cli.terminal.tables import (
+    ProgressBar,
     console,
     fits,
     interval,
@@ -34,11 +34,6 @@ from perceptrank.cli.terminal.tables import (
 
 if TYPE_CHECKING:
     from rich.live import Live
-
-    from perceptrank.evaluation.trace import Trace
-    from perceptrank.learners.learner import Learner
-    from perceptrank.measures import Measure
-    from perceptrank.stream.query_stream import QueryStream
 
 _ORDERS = 10
 _FEWEST_COLUMNS = 3
@@ -66,14 +61,14 @@ class Orders:
 
     def are_asked_for(self) -> bool:
         """Tell if any of the options is given."""
-        return any(one is not None for one in (self.test, self.orders, self.seeds, self.csv, self.latex))
+        return any(option is not None for option in (self.test, self.orders, self.seeds, self.csv, self.latex))
 
     def chosen_seeds(self) -> list[int]:
         """Return the seed of each order."""
         if self.seeds is None:
             return list(range(self.orders or _ORDERS))
         try:
-            seeds = [int(one) for one in self.seeds.split(",")]
+            seeds = [int(seed) for seed in self.seeds.split(",")]
         except ValueError:
             raise ValueError(f"--seeds must be whole numbers like 3,5,8, got {self.seeds!r}") from None
         if min(seeds) < 0 or max(seeds) >= 2**63 or len(set(seeds)) < len(seeds):
@@ -84,8 +79,8 @@ class Orders:
 
 
 def compare_over_orders(
-    learners: "dict[str, Learner]",
-    recorded: "list[Measure]",
+    learners: "dict[str, pr.Learner]",
+    recorded: "list[pr.Measure]",
     reading: Reading,
     orders: Orders,
     plot: Path | None,
@@ -102,7 +97,7 @@ def compare_over_orders(
     done = 0
     with ProgressBar("comparing") as bar:
 
-        def advance(traces: "dict[str, Trace]") -> None:
+        def advance(traces: "dict[str, pr.Trace]") -> None:
             nonlocal done
             done += len(next(iter(traces.values())))
             bar(done, len(seeds) * len(stream))
@@ -131,19 +126,16 @@ def compare_over_orders(
     _show(result, seed)
 
 
-def _whole(reading: Reading, bar: ProgressBar) -> "QueryStream":
+def _whole(reading: Reading, bar: ProgressBar) -> "pr.QueryStream":
     """Return all queries: a store as it is on disk, other files in memory."""
     from perceptrank.io.paths import is_store
-    from perceptrank.io.store import Store
 
     if len(reading.files) == 1 and reading.sparse is None and is_store(Path(reading.files[0])):
-        opened = reading.opened(bar)
-        if isinstance(opened, Store):
-            return opened
+        return cast("pr.QueryStream", reading.opened(bar))
     return pr.QueryStream.concatenate(list(reading.blocks(bar)))
 
 
-def _held_out(reading: Reading, files: list[str], stream: "QueryStream") -> "Iterator[QueryStream]":
+def _held_out(reading: Reading, files: list[str], stream: "pr.QueryStream") -> "Iterator[pr.QueryStream]":
     """Yield held-out queries; whether learners will be able to rank them is found out before they learn."""
     blocks = replace(reading, files=list(files)).blocks(_nothing)
     first = next(blocks, None)
@@ -161,15 +153,15 @@ def _show(result: "pr.Comparison", seed: int) -> None:
     from perceptrank.evaluation.comparison_tables import joined, marks
 
     several = len(result.seeds) > 1
-    columns = [(on, one) for on in result.sets for one in result.measures]
-    found = {key: {one.name: one for one in result.standings(key[1], key[0], seed=seed)} for key in columns}
+    columns = [(on, measure) for on in result.sets for measure in result.measures]
+    standings = {key: {each.name: each for each in result.standings(key[1], key[0], seed=seed)} for key in columns}
     rows: list[dict[str, Any]] = []
     for name, letter in result.letters.items():
         row = {"": letter, "name": name}
         for on, measure in columns:
-            one = found[on, measure][name]
-            spread = f" ± {one.spread:.4f}" if several else ""
-            row[f"{on} {measure}"] = f"{one.mean:.4f}{spread} {joined(marks(result, one))}".rstrip()
+            standing = standings[on, measure][name]
+            spread = f" ± {standing.spread:.4f}" if several else ""
+            row[f"{on} {measure}"] = f"{standing.mean:.4f}{spread} {joined(marks(result, standing))}".rstrip()
         rows.append(row)
     while len(rows[0]) > _FEWEST_COLUMNS and not fits(rows):
         rows = [dict(list(row.items())[:-1]) for row in rows]
@@ -219,10 +211,6 @@ def compare(
     from perceptrank.measures import parse_all
 
     cluster.check()
-    if plot is not None:
-        from perceptrank.evaluation.plots import check_drawable
-
-        check_drawable(plot)
     rates = [] if learning_rate is None else parse_rates(learning_rate)
     learners = _learners(algorithm or ["all"], rates, settings.given())
     recorded = parse_all(record or DEFAULT_RECORD)
@@ -243,14 +231,14 @@ def compare(
         result.plot(plot)
     first = recorded[0]
     rows, shown_rows = [], []
-    for one in result.standings(first, seed=seed):
-        others = {str(other): plain(result.traces[one.name].mean(other)) for other in recorded[1:]}
-        rows.append({key: plain(value) for key, value in one._asdict().items()} | others)
-        row: dict[str, Any] = {"name": one.name, str(first): one.mean}
+    for standing in result.standings(first, seed=seed):
+        others = {str(other): plain(result.traces[standing.name].mean(other)) for other in recorded[1:]}
+        rows.append({key: plain(value) for key, value in standing._asdict().items()} | others)
+        row: dict[str, Any] = {"name": standing.name, str(first): standing.mean}
         if is_wide():
-            row |= {"95% interval": interval(one.low, one.high)} | others
-        row |= {"behind": one.behind, "95% interval ": interval(one.behind_low, one.behind_high)}
-        shown_rows.append(row | {"significant": one.is_behind, "updates": one.n_updates})
+            row |= {"95% interval": interval(standing.low, standing.high)} | others
+        row |= {"behind": standing.behind, "95% interval ": interval(standing.behind_low, standing.behind_high)}
+        shown_rows.append(row | {"significant": standing.is_behind, "updates": standing.n_updates})
     n_queries = len(next(iter(result.traces.values())))
     extra = {
         "measure": str(first),
@@ -267,7 +255,7 @@ def compare(
 
 
 def _compared(
-    learners: "dict[str, Learner]", recorded: "list[Measure]", reading: Reading, start: float
+    learners: "dict[str, pr.Learner]", recorded: "list[pr.Measure]", reading: Reading, start: float
 ) -> "pr.Comparison":
     shown = _LiveTable(list(learners), str(recorded[0]), start)
     with ProgressBar("comparing") as bar, shown:
@@ -276,7 +264,7 @@ def _compared(
 
 
 def _compared_on(
-    cluster: Cluster, learners: "dict[str, Learner]", recorded: "list[Measure]", reading: Reading
+    cluster: Cluster, learners: "dict[str, pr.Learner]", recorded: "list[pr.Measure]", reading: Reading
 ) -> "pr.Comparison":
     from perceptrank.distributed.comparing import compare as compare_on
 
@@ -285,13 +273,13 @@ def _compared_on(
         return compare_on(learners, reading.files, recorded, client, on_error="drop", progress=bar, **reading.options())
 
 
-def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> "dict[str, Learner]":
+def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> "dict[str, pr.Learner]":
     """Make each learner, once for every rate if its rankings depend on that."""
     names = sorted(pr.algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
     unknown = [key for key in settings if not any(has_setting(name, key) for name in names)]
     if unknown:
         raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
-    learners: dict[str, Learner] = {}
+    learners: dict[str, pr.Learner] = {}
     for name in names:
         own = {key: value for key, value in settings.items() if has_setting(name, key)}
         wanted = {name: own}
@@ -299,7 +287,7 @@ def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -
         if rates and (depends or len(names) == 1):
             wanted = {f"{name} {rate:g}": own | {"learning_rate": rate} for rate in rates}
         try:
-            learners |= {called: make_learner(name, one) for called, one in wanted.items()}
+            learners |= {called: make_learner(name, chosen) for called, chosen in wanted.items()}
         except ValueError as error:
             if "all" not in chosen:
                 raise
@@ -323,7 +311,7 @@ class _LiveTable:
         self._n_queries = self._n_counted = 0
         self._live: Live | None = None
 
-    def __call__(self, traces: "dict[str, Trace]") -> None:
+    def __call__(self, traces: "dict[str, pr.Trace]") -> None:
         """Take a block's traces."""
         if not self.is_live:
             return

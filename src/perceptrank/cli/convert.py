@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
@@ -14,12 +14,8 @@ import perceptrank as pr
 from perceptrank.cli.options.files import Reads, What, Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import AsJson, Dialect, Overwrite, To
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import say, standard_output
-from perceptrank.cli.terminal.tables import print_json
-
-if TYPE_CHECKING:
-    from perceptrank.stream.query_stream import QueryStream
+from perceptrank.cli.terminal.tables import ProgressBar, print_json
 
 
 class Layout(StrEnum):
@@ -104,10 +100,12 @@ def convert(
     )
     counted = _Counted()
     if _is_compaction(sources, writing):
-        counted.count(_compact(destination))
+        store = pr.open_store(destination)
+        store.compact()
+        counted.add(store)
     else:
         with ProgressBar("converting") as bar:
-            write(counted.going_through(reading.blocks(bar)), writing)
+            write(map(counted.add, reading.blocks(bar)), writing)
     seconds = time.perf_counter() - start
     report = {
         "destination": destination,
@@ -132,20 +130,14 @@ def _is_compaction(sources: list[str], writing: Writing) -> bool:
     from perceptrank.io.paths import is_store
 
     destination = Path(writing.destination)
-    if not (is_store(destination) and any(Path(one).exists() and destination.samefile(one) for one in sources)):
+    if not is_store(destination) or not any(Path(path).exists() and destination.samefile(path) for path in sources):
         return False
     if len(sources) > 1 or writing.append or writing.format != "store":
         raise ValueError(f"{destination} would be changed, which is read: name another file")
     return True
 
 
-def _compact(path: str) -> "QueryStream":
-    store = pr.open_store(path)
-    store.compact()
-    return store
-
-
-def write(blocks: "Iterator[QueryStream]", writing: Writing) -> None:
+def write(blocks: "Iterator[pr.QueryStream]", writing: Writing) -> None:
     """Write blocks."""
     path = Path(writing.destination)
     kind = writing.format
@@ -173,16 +165,12 @@ def write(blocks: "Iterator[QueryStream]", writing: Writing) -> None:
 
 
 class _Counted:
-    """Counts of what has gone through."""
+    """Counts of what was converted."""
 
     n_queries = n_documents = n_features = 0
 
-    def going_through(self, blocks: "Iterator[QueryStream]") -> "Iterator[QueryStream]":
-        for block in blocks:
-            self.count(block)
-            yield block
-
-    def count(self, block: "QueryStream") -> None:
+    def add(self, block: "pr.QueryStream") -> "pr.QueryStream":
         self.n_queries += len(block)
         self.n_documents += block.n_documents
         self.n_features = block.n_features
+        return block

@@ -1,6 +1,5 @@
 """The command `datasets`."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,9 +7,8 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.options.shared import AsJson
-from perceptrank.cli.terminal.streams import complain
-from perceptrank.cli.terminal.tables import as_text, console, print_json
-from perceptrank.io.names import printable
+from perceptrank.cli.terminal.streams import complain, say
+from perceptrank.cli.terminal.tables import print_json, print_rows
 
 if TYPE_CHECKING:
     from perceptrank.datasets.catalogue import DataSet
@@ -29,85 +27,64 @@ def datasets(
     if not data.is_dir():
         complain(f"there is no folder {data}; --data names the one that data sets are kept in")
     known = pr.datasets()
-    found = {name: _files(one, data) for name, one in known.items()}
+    here = {name: _files(data_set, data) for name, data_set in known.items()}
     if as_json:
-        print_json([_described(one, found[name]) for name, one in known.items()])
+        print_json([_describe(data_set, here[name]) for name, data_set in known.items()])
         return
-    _print_table(known, found, data)
-
-
-def _print_table(known: "Mapping[str, DataSet]", found: dict[str, dict[str, list[int]]], root: Path) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=f"Public data sets, and which are in {printable(str(root))}", title_justify="left", box=SIMPLE_HEAD
-    )
-    table.add_column("name", no_wrap=True)
-    for heading in ("queries", "documents", "features", "folds"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("grades")
-    table.add_column("here")
-    for name, one in known.items():
-        table.add_row(
-            name,
-            _count(one.queries),
-            _count(one.documents),
-            str(one.n_features),
-            str(one.n_folds or "-"),
-            one.grades,
-            _summary(one, found[name]),
-        )
-    out = console()
-    out.print(table)
-    missing = [one for name, one in known.items() if not found[name]]
+    rows = [
+        {
+            "name": name,
+            "queries": "?" if data_set.queries is None else data_set.queries,
+            "documents": "?" if data_set.documents is None else data_set.documents,
+            "features": data_set.n_features,
+            "folds": data_set.n_folds or "-",
+            "grades": data_set.grades,
+            "here": _summary(data_set, here[name]),
+        }
+        for name, data_set in known.items()
+    ]
+    print_rows(rows, f"Public data sets, and which are in {data}")
+    missing = [data_set for name, data_set in known.items() if not here[name]]
     if missing:
-        out.print("\nNot here. Unpack the archives so that these files exist, or say --data:")
-    for one in missing:
-        place = printable(str(root / one.folders[0] / next(iter(one.files.values())).format(fold=1)))
-        out.print(Text.assemble("  ", (one.name, "bold"), f"  {place}"), soft_wrap=True, highlight=False)
-        out.print(f"      {one.home} ({one.terms})", soft_wrap=True, highlight=False)
+        print("\nNot here. Unpack the archives so that these files exist, or say --data:")
+    for data_set in missing:
+        place = data / data_set.folders[0] / next(iter(data_set.files.values())).format(fold=1)
+        say(f"  {data_set.name}  {place}")
+        print(f"      {data_set.home} ({data_set.terms})")
 
 
-def _files(one: "DataSet", root: Path) -> dict[str, list[int]]:
+def _files(data_set: "DataSet", root: Path) -> dict[str, list[int]]:
     """List the folds in which each split is here."""
-    here = {split: [fold for fold in one.folds if one.find(root, split, fold)] for split in one.splits}
+    folds, splits = data_set.folds, data_set.splits
+    here = {split: [fold for fold in folds if data_set.find(root, split, fold)] for split in splits}
     return {split: folds for split, folds in here.items() if folds}
 
 
-def _summary(one: "DataSet", found: dict[str, list[int]]) -> str:
-    if not found:
+def _summary(data_set: "DataSet", here: dict[str, list[int]]) -> str:
+    if not here:
         return "-"
-    if found == dict.fromkeys(one.splits, one.folds):
+    if here == dict.fromkeys(data_set.splits, data_set.folds):
         return "all"
-    if not one.n_folds:
-        return ", ".join(found)
-    if len(found) == len(one.splits) and len({tuple(folds) for folds in found.values()}) == 1:
-        return _folds(next(iter(found.values())))
-    return "; ".join(f"{split} of {_folds(folds)}" for split, folds in found.items())
+    if not data_set.n_folds:
+        return ", ".join(here)
+    shown = {split: f"fold {', '.join(map(str, folds))}" for split, folds in here.items()}
+    if len(here) == len(data_set.splits) and len(set(shown.values())) == 1:
+        return next(iter(shown.values()))
+    return "; ".join(f"{split} of {folds}" for split, folds in shown.items())
 
 
-def _folds(folds: list[int]) -> str:
-    return f"fold {', '.join(map(str, folds))}"
-
-
-def _count(value: int | None) -> str:
-    return "?" if value is None else as_text(value)
-
-
-def _described(one: "DataSet", found: dict[str, list[int]]) -> dict[str, Any]:
+def _describe(data_set: "DataSet", here: dict[str, list[int]]) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "title": one.title,
-        "queries": one.queries,
-        "documents": one.documents,
-        "features": one.n_features,
-        "grades": one.grades,
-        "folds": one.n_folds,
-        "files": dict(one.files),
-        "folders": list(one.folders),
-        "home": one.home,
-        "terms": one.terms,
-        "here": found,
+        "name": data_set.name,
+        "title": data_set.title,
+        "queries": data_set.queries,
+        "documents": data_set.documents,
+        "features": data_set.n_features,
+        "grades": data_set.grades,
+        "folds": data_set.n_folds,
+        "files": dict(data_set.files),
+        "folders": list(data_set.folders),
+        "home": data_set.home,
+        "terms": data_set.terms,
+        "here": here,
     }

@@ -4,23 +4,17 @@ import math
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.models import load_ranker, split_models
+from perceptrank.cli.making import load_ranker, split_models
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import Reading, needed_names
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, Record
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import say
-from perceptrank.cli.terminal.tables import interval, is_wide, plain, print_json, print_rows, show
-
-if TYPE_CHECKING:
-    from perceptrank.evaluation.differences import Difference
-    from perceptrank.evaluation.evaluation import Evaluation
-    from perceptrank.learners.learner import Learner
+from perceptrank.cli.terminal.tables import ProgressBar, interval, is_wide, plain, print_json, print_rows, show
 
 _KEPT = 10
 _CONFIDENCE = 0.95
@@ -67,9 +61,9 @@ def evaluate(
     reading = replace(reading, files=files)
     rankers = {path: load_ranker(path) for path in models}
     if len(rankers) == 1:
-        given = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page}
-        given |= {"--confidence": None if confidence == _CONFIDENCE else confidence}
-        if several := [name for name, value in given.items() if value is not None]:
+        options = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page}
+        options |= {"--confidence": None if confidence == _CONFIDENCE else confidence}
+        if several := [name for name, value in options.items() if value is not None]:
             raise ValueError(
                 f"{', '.join(several)}: needs several models, of which the first is live; got only {model}"
             )
@@ -97,7 +91,7 @@ def evaluate(
         raise typer.Exit(code)
 
 
-def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> tuple[Any, Reading]:
+def _labels(by: str | None, rankers: "dict[str, pr.Learner]", reading: Reading) -> tuple[Any, Reading]:
     """Return what to slice by; a column of Parquet files that is not a feature of the models is not read as one."""
     from perceptrank.io.parquet_columns import default_columns
     from perceptrank.io.query_labels import read_labels
@@ -106,12 +100,12 @@ def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> 
     if by is None or by == "length" or by.startswith("feature:"):
         return by, reading
     column = by.removeprefix("column:")
-    kinds = {"table" if reading.feature_paths else format_of(one) for one in reading.files if one != "-"}
+    kinds = {"table" if reading.feature_paths else format_of(file) for file in reading.files if file != "-"}
     if not kinds or not kinds <= {"table", "parquet"}:
         raise ValueError(f"--by {by}: only tables and Parquet files have columns; use --by length or --by feature:NAME")
     names = reading.column_names()
     labels = read_labels(list(reading.files), column, reading.feature_paths or None, qid=names.get("qid"))
-    known = {name for one in rankers.values() for name in getattr(one, "feature_names_in_", ())}
+    known = {name for ranker in rankers.values() for name in getattr(ranker, "feature_names_in_", ())}
     if kinds == {"parquet"} and "features" not in names and column not in known:
         features, _ = default_columns(str(reading.files[0]), **names)
         chosen = [f"feature={name}" for name in features if name != column]
@@ -120,7 +114,7 @@ def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> 
 
 
 def _evaluate_one(
-    model: str, ranker: "Learner", record: list[str] | None, reading: Reading, start: float, *, as_json: bool
+    model: str, ranker: "pr.Learner", record: list[str] | None, reading: Reading, start: float, *, as_json: bool
 ) -> None:
     with ProgressBar("evaluating") as bar:
         trace = pr.evaluate(ranker, reading.blocks(bar, names=needed_names(ranker)), record or DEFAULT_RECORD)
@@ -132,7 +126,7 @@ def _evaluate_one(
             (standing,) = pr.Comparison({"model": trace}).standings(measure)
             low, high = plain(standing.low), plain(standing.high)
         counts = trace.values(measure) >= 0
-        counted = int((counts if trace.weights is None else counts & (trace.weights > 0)).sum())
+        counted = int((counts if trace.query_weights is None else counts & (trace.query_weights > 0)).sum())
         rows.append({"measure": str(measure), "mean": mean, "low": low, "high": high, "counted": counted})
     extra = {"model": model, "queries": len(trace), "seconds": round(time.perf_counter() - start, 3)}
     shown = [
@@ -156,16 +150,17 @@ def exit_code(answer: str) -> int:
     return {"yes": 0, "no": _NO}.get(answer, _UNDECIDED)
 
 
-def show_decision(result: "Evaluation", *, by: str | None, n_worst: int) -> None:
+def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> None:
     """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
     percent = f"{result.confidence * 100:g}% interval"
     means = [
-        {"model": name} | {str(one): plain(result.mean(name, one)) for one in result.measures} for name in result.traces
+        {"model": name} | {str(measure): plain(result.mean(name, measure)) for measure in result.measures}
+        for name in result.traces
     ]
     print_rows(means, f"{len(result.traces)} models on {len(result):,} held-out queries")
     rows = [
-        {"model": one.model, "measure": one.measure, **_columns(one, percent), **_counts(one)}
-        for one in result.differences
+        {"model": each.model, "measure": each.measure, **_columns(each, percent), **_counts(each)}
+        for each in result.differences
     ]
     print_rows(rows, f"Differences to {result.incumbent}; their intervals hold all at once")
     if result.slices:
@@ -175,42 +170,44 @@ def show_decision(result: "Evaluation", *, by: str | None, n_worst: int) -> None
     say(result.verdict)
 
 
-def _columns(one: "Difference", percent: str) -> dict[str, Any]:
-    interval = "few queries" if one.is_small else f"{one.low:+.4f} to {one.high:+.4f}"
-    return {"difference": "-" if math.isnan(one.difference) else f"{one.difference:+.4f}", percent: interval}
+def _columns(difference: "pr.Difference", percent: str) -> dict[str, Any]:
+    interval = "few queries" if difference.is_small else f"{difference.low:+.4f} to {difference.high:+.4f}"
+    mean = difference.difference
+    return {"difference": "-" if math.isnan(mean) else f"{mean:+.4f}", percent: interval}
 
 
-def _counts(one: "Difference") -> dict[str, Any]:
-    counts: dict[str, Any] = {"better": one.n_better, "worse": one.n_worse}
-    return counts | ({"queries that count": one.n_queries} if is_wide() else {})
+def _counts(difference: "pr.Difference") -> dict[str, Any]:
+    counts: dict[str, Any] = {"better": difference.n_better, "worse": difference.n_worse}
+    return counts | ({"queries that count": difference.n_queries} if is_wide() else {})
 
 
-def _show_slices(result: "Evaluation", by: str, percent: str) -> None:
+def _show_slices(result: "pr.Evaluation", by: str, percent: str) -> None:
     rows = [
-        {"slice": one.label, "queries": one.n_queries, "model": each.model, **_columns(each, percent)}
-        for one in result.slices[:_MOST_SLICES]
-        for each in one.differences
+        {"slice": part.label, "queries": part.n_queries, "model": difference.model, **_columns(difference, percent)}
+        for part in result.slices[:_MOST_SLICES]
+        for difference in part.differences
     ]
     print_rows(rows, f"{result.measures[0]} by {by}; the intervals of all slices hold at once")
     if (left := len(result.slices) - _MOST_SLICES) > 0:
         say(f"{left:,} smaller slices are not shown; --json and --page have more")
 
 
-def _show_worst(result: "Evaluation", name: str, n: int) -> None:
+def _show_worst(result: "pr.Evaluation", name: str, n: int) -> None:
     from perceptrank.evaluation.decision_page import document_name
 
     measure = str(result.measures[0])
     changes = result.worst(n, model=name)
     if not changes:
         say(f"{name}: no query lost in {measure}")
-    for one in changes:
+    for change in changes:
         rows = [
             {
-                "document": document_name(each.docid, each.row),
-                "grade": f"{each.grade:g}",
-                "old place": each.old_place,
-                "new place": each.new_place,
+                "document": document_name(document.docid, document.row),
+                "grade": f"{document.grade:g}",
+                "old place": document.old_place,
+                "new place": document.new_place,
             }
-            for each in one.documents
+            for document in change.documents
         ]
-        print_rows(rows, f"{name}, query {one.qid}: {measure} {one.old:.4f} to {one.new:.4f} ({one.difference:+.4f})")
+        values = f"{change.old:.4f} to {change.new:.4f} ({change.difference:+.4f})"
+        print_rows(rows, f"{name}, query {change.qid}: {measure} {values}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.models import load_ranker
+from perceptrank.cli.making import load_ranker
 from perceptrank.cli.options.files import Writes
 from perceptrank.cli.options.shared import Model, Target, TargetOptions
 from perceptrank.cli.terminal.streams import complain, standard_output

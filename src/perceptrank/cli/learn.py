@@ -3,7 +3,7 @@
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,15 +14,8 @@ from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.runs import Run, fingerprint_of_file
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import complain, say
-from perceptrank.cli.terminal.tables import plain, show
-
-if TYPE_CHECKING:
-    from perceptrank.evaluation.changes import Change
-    from perceptrank.evaluation.trace import Trace
-    from perceptrank.learners.learner import Learner
-    from perceptrank.measures import Measure
+from perceptrank.cli.terminal.tables import ProgressBar, plain, show
 
 _SHOWN = 10  # names of features
 _WINDOWS = 100  # of a plot with alerts
@@ -67,17 +60,13 @@ class Keeping:
             raise ValueError(
                 f"{self.save} is both --from and --save: use --from to begin a run, or --resume to continue one"
             )
-        if self.plot is not None:
-            from perceptrank.evaluation.plots import check_drawable
 
-            check_drawable(self.plot)
-
-    def draw(self, trace: "Trace", changes: "list[Change]") -> None:
+    def draw(self, trace: "pr.Trace", changes: "list[pr.Change]") -> None:
         """Plot the trace, if that is wanted: with alerts, over windows of queries, where they can be seen."""
         if self.plot is not None:
             trace.plot(self.plot, window=max(1, len(trace) // _WINDOWS) if self.alerts else None, changes=changes)
 
-    def keep(self, learner: "Learner", run: Run, traces: "list[Trace]") -> None:
+    def keep(self, learner: "pr.Learner", run: Run, traces: "list[pr.Trace]") -> None:
         """Save the trace, then the model: if the power fails between, the trace is cut to the model when resuming."""
         from perceptrank.io.model_file import write_model
 
@@ -152,7 +141,7 @@ def learn(
     else:
         raise ValueError("there are no queries to learn from")
     row: dict[str, Any] = {"algorithm": learner.name, "queries": 0, "updates": 0}
-    changes: list[Change] = []
+    changes: list[pr.Change] = []
     if traces:
         whole = pr.Trace.concatenate(traces)
         changes = whole.changes() if keeping.alerts else []
@@ -169,7 +158,7 @@ def learn(
         "saved": None if keeping.save is None else str(keeping.save),
     }
     if keeping.alerts:
-        extra["changes"] = [asdict(one) for one in changes]
+        extra["changes"] = [asdict(change) for change in changes]
     if traces or as_json:
         show([row], title="Ranked, measured, then learned from", as_json=as_json, extra=extra)
     if n_queries and not as_json:
@@ -198,8 +187,8 @@ def _say_what_starts_at_zero(names: tuple[str, ...], weights: dict[str, float], 
 
 
 def _begin(
-    algorithm: str | None, settings: dict[str, Any], measures: "list[Measure]", keeping: Keeping
-) -> "tuple[Learner, Run, list[Trace]]":
+    algorithm: str | None, settings: dict[str, Any], measures: "list[pr.Measure]", keeping: Keeping
+) -> "tuple[pr.Learner, Run, list[pr.Trace]]":
     """Make or load the learner to go on with, find where its run stands, and load what is recorded of that."""
     weights = _weights_of(keeping.start_from)
     if keeping.start_from is not None and weights is None and (algorithm is not None or settings):
@@ -209,9 +198,9 @@ def _begin(
     resumed = keeping.save if keeping.resume and keeping.save is not None and keeping.save.exists() else None
     origin = "" if keeping.start_from is None else fingerprint_of_file(keeping.start_from)
     if resumed is None:
-        begun = keeping.start_from if weights is None else None
+        model = keeping.start_from if weights is None else None
         start = {} if weights is None else {"initial_weights": weights}
-        learner = make_learner(algorithm or "listwise", settings | start) if begun is None else pr.load(begun)
+        learner = make_learner(algorithm or "listwise", settings | start) if model is None else pr.load(model)
         if keeping.resume:
             complain(f"there is no {keeping.save} yet: beginning with the first query")
         return learner, Run(learner.n_queries, origin=origin), []

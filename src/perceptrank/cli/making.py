@@ -1,76 +1,72 @@
-"""Make learners from their names and settings."""
+"""Learners from their names and settings, and models from files."""
 
 import json
-from typing import TYPE_CHECKING, Any
+import os
+from typing import Any
 
 import perceptrank as pr
 
-if TYPE_CHECKING:
-    from perceptrank.learners.learner import Learner
+_HEAD = 2**12
+_MARK = b'"perceptrank model"'
 
 
-def kinds_of(name: str) -> "list[type[Learner]]":
+def kinds_of(name: str) -> "list[type[pr.Learner]]":
     """Find the classes of a name such as listnet, or bagging:adagrad:listnet, from the outermost to the innermost."""
-    from perceptrank.learners.registry import find_kind
+    from perceptrank.learners.registry import find_kind, is_wrapper
     from perceptrank.stream.validation import check_choice
 
     *outer, algorithm = name.split(":")
-    if not outer and (found := find_kind(algorithm)) is not None and not found.wraps:
-        return [found]
+    if not outer and (kind := find_kind(algorithm)) is not None and not is_wrapper(kind):
+        return [kind]
     wrappers, algorithms = pr.wrappers(), pr.algorithms()
-    for one in outer:
-        check_choice("what is around a learner", one, sorted(wrappers))
+    for wrapper in outer:
+        check_choice("what is around a learner", wrapper, sorted(wrappers))
     if algorithm in wrappers:
         raise ValueError(f"{algorithm} wraps another learner: use {algorithm}:listwise, for example")
     check_choice("algorithm", algorithm, sorted(algorithms))
-    return [*(wrappers[one] for one in outer), algorithms[algorithm]]
+    return [*(wrappers[wrapper] for wrapper in outer), algorithms[algorithm]]
 
 
-def settings_of(name: str) -> list[str]:
-    """List what a learner of that name can be given: all settings of its parts but the learner inside."""
-    return _settings(kinds_of(name))
+def _own(kind: "type[pr.Learner]") -> list[str]:
+    return [name for name in kind.parameter_names if name != "learner"]
 
 
-def _own(kind: "type[Learner]") -> list[str]:
-    return [one for one in kind.parameter_names if not (kind.wraps and one == "learner")]
-
-
-def _settings(kinds: "list[type[Learner]]") -> list[str]:
-    """Those of a part inside as learner__NAME, if the part around it has a setting of that name too."""
+def _settings(kinds: "list[type[pr.Learner]]") -> list[str]:
+    """List the settings of all parts; one inside is learner__NAME if the part around it has that name too."""
     own = _own(kinds[0])
     inside = _settings(kinds[1:]) if len(kinds) > 1 else []
-    return own + [f"learner__{one}" if one in own or one.startswith("learner__") else one for one in inside]
+    return own + [f"learner__{name}" if name in own or name.startswith("learner__") else name for name in inside]
 
 
 def has_setting(name: str, setting: str) -> bool:
     """Tell if a learner of that name can be given a setting; those of a part inside may be called learner__NAME."""
-    return _has(kinds_of(name), setting)
+    for kind in kinds_of(name):
+        if setting in _own(kind):
+            return True
+        setting = setting.removeprefix("learner__")
+    return False
 
 
-def _has(kinds: "list[type[Learner]]", setting: str) -> bool:
-    return setting in _own(kinds[0]) or (len(kinds) > 1 and _has(kinds[1:], setting.removeprefix("learner__")))
-
-
-def make_learner(name: str, settings: dict[str, Any]) -> "Learner":
+def make_learner(name: str, settings: dict[str, Any]) -> "pr.Learner":
     """Make a learner by name, with settings that it must have; each goes to the outermost part that has it."""
-    unknown = [one for one in settings if not has_setting(name, one)]
+    unknown = [setting for setting in settings if not has_setting(name, setting)]
     if unknown:
-        raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(settings_of(name))}")
+        raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(_settings(kinds_of(name)))}")
     return _make(kinds_of(name), dict(settings))
 
 
-def _make(kinds: "list[type[Learner]]", settings: dict[str, Any]) -> "Learner":
-    own = {one: settings.pop(one) for one in kinds[0].parameter_names if one in settings}
+def _make(kinds: "list[type[pr.Learner]]", settings: dict[str, Any]) -> "pr.Learner":
+    own = {setting: settings.pop(setting) for setting in kinds[0].parameter_names if setting in settings}
     left: dict[str, Any] = {}
-    for one, value in settings.items():
-        if (short := one.removeprefix("learner__")) in left:
+    for setting, value in settings.items():
+        if (short := setting.removeprefix("learner__")) in left:
             raise ValueError(f"{short} is set twice, also as learner__{short}")
         left[short] = value
     inside: dict[str, Any] = {"learner": _make(kinds[1:], left)} if len(kinds) > 1 else {}
     return kinds[0](**own, **inside)
 
 
-def setting_in(learner: "Learner", name: str) -> Any:
+def setting_in(learner: "pr.Learner", name: str) -> Any:
     """Return the value of a setting as a model file has it, from the outermost part that has it."""
     parameters = learner.as_document()["parameters"]
     while name not in parameters:
@@ -118,3 +114,47 @@ def parse_rates(text: str) -> list[float]:
     if not rates or not all(0 < rate < np.inf for rate in rates):
         raise ValueError(f"learning rates must be > 0, got {text!r}")
     return rates
+
+
+def split_models(first: str, others: list[str]) -> tuple[list[str], list[str]]:
+    """Split the arguments after a model into further models, which come first, and files of judged queries."""
+    n = next((k for k, path in enumerate(others) if not _is_model(path)), len(others))
+    models, files = [first, *others[:n]], others[n:]
+    if files and files[0].lower().endswith(".json") and not os.path.lexists(files[0]):
+        raise FileNotFoundError(f"there is no file {files[0]}")  # it would have been a model
+    if twice := sorted({path for path in models if models.count(path) > 1}):
+        raise ValueError(f"{twice[0]} is given twice: every model must be another")
+    if not files:
+        raise ValueError(
+            f"there are no queries to rank: {', '.join(models)} are models; name the files of queries after them"
+        )
+    return models, files
+
+
+def _is_model(path: str) -> bool:
+    """Tell whether a file holds a model, or weights: JSON, one object, and not lines of it."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(_HEAD).lstrip()
+        if not head.startswith(b"{"):
+            return False
+        if _MARK in head:
+            return True
+        if not path.lower().endswith(".json"):
+            return False
+        file.seek(0)
+        try:
+            return isinstance(json.load(file), dict)
+        except (ValueError, RecursionError):
+            return False
+
+
+def load_ranker(path: str) -> "pr.Learner":
+    """Load a model, or make a ranker of the weights that a file holds."""
+    from perceptrank.io.weights_file import is_model, read_weights
+
+    if is_model(path):
+        return pr.load(path)
+    weights: Any = read_weights(path)  # keys of a mapping are invariant, and these are names only
+    return pr.FixedRanker(weights)

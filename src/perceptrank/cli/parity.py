@@ -6,12 +6,11 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.models import load_ranker
+from perceptrank.cli.making import load_ranker
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import AsJson, Model, Target, TargetOptions
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import say
-from perceptrank.cli.terminal.tables import print_json
+from perceptrank.cli.terminal.tables import ProgressBar, print_json
 
 
 def parity(
@@ -58,7 +57,7 @@ def parity(
         raise ValueError("url is given twice, by --url and by --set")
     ranker = load_ranker(model)
     with ProgressBar("ranking") as bar:
-        found = pr.deploy.parity(
+        result = pr.deploy.parity(
             ranker,
             reading.blocks(bar, names=ranker.model.needed_names),
             to,
@@ -67,18 +66,18 @@ def parity(
             **settings,
         )
     if as_json:
-        first = None if found.first is None else str(found.first)
-        print_json({**asdict(found), "first": first, "agrees": found.agrees})
+        first = None if result.first is None else str(result.first)
+        print_json({**asdict(result), "first": first, "agrees": result.agrees})
     else:
-        say(f"{found.target}, {found.engine}: {found.queries:,} queries, {found.documents:,} documents")
+        say(f"{result.target}, {result.engine}: {result.queries:,} queries, {result.documents:,} documents")
         beyond = "rounding" if tolerance is None else "the tolerance"
-        say(f"same order: {found.same:,} queries; another order beyond {beyond}: {found.reversed:,}")
-        allowed = f"{found.tolerance:.2g} is allowed"
-        say(f"largest difference of scores: {found.difference:.2g} of the query's largest, {allowed}")
-        why = f", because {found.reason}" if found.reason else ""
-        they = f"they {'rank differently' if found.reversed else 'differ'}, first in query {found.first}{why}"
-        say("they rank alike" if found.agrees else they)
-        for note in found.notes:
+        say(f"same order: {result.same:,} queries; another order beyond {beyond}: {result.reversed:,}")
+        allowed = f"{result.tolerance:.2g} is allowed"
+        say(f"largest difference of scores: {result.difference:.2g} of the query's largest, {allowed}")
+        why = f", because {result.reason}" if result.reason else ""
+        they = f"they {'rank differently' if result.reversed else 'differ'}, first in query {result.first}{why}"
+        say("they rank alike" if result.agrees else they)
+        for note in result.notes:
             say(f"note: {note}")
-    if not found.agrees:
+    if not result.agrees:
         raise typer.Exit(1)

@@ -9,16 +9,16 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from perceptrank.cli.models import load_ranker
+import perceptrank as pr
+from perceptrank.cli.making import load_ranker
 from perceptrank.cli.options.files import Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import Model
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import standard_output
+from perceptrank.cli.terminal.tables import ProgressBar
 
 if TYPE_CHECKING:
     from perceptrank.kernels.arrays import Floats
-    from perceptrank.stream.query_stream import QueryStream
 
 Ranked: TypeAlias = tuple[Any, list[tuple[str, float]]]
 
@@ -51,7 +51,7 @@ def rank(
 
     from perceptrank.io.atomic import replaced_file
 
-    if not tag or any(one.isspace() for one in tag):
+    if not tag or any(character.isspace() for character in tag):
         raise ValueError(f"the tag must be one word, got {tag!r}")
     ranker = load_ranker(model)
 
@@ -78,7 +78,7 @@ def _trec_lines(ranked: Iterator[Ranked], tag: str) -> Iterator[str]:
             yield f"{qid} Q0 {docid} {place} {score!r} {tag}\n"
 
 
-def _trec_judgements(block: "QueryStream", names: list[str]) -> Iterator[str]:
+def _trec_judgements(block: "pr.QueryStream", names: list[str]) -> Iterator[str]:
     """Yield the grade of each document: query, 0, document, grade."""
     for q, qid in enumerate(block.qids.tolist()):
         for row in range(int(block.offsets[q]), int(block.offsets[q + 1])):
@@ -90,14 +90,14 @@ def _trec_judgements(block: "QueryStream", names: list[str]) -> Iterator[str]:
             yield f"{qid} 0 {names[row]} {int(grade)}\n"
 
 
-def _check_for_trec(block: "QueryStream", names: list[str]) -> None:
+def _check_for_trec(block: "pr.QueryStream", names: list[str]) -> None:
     """Raise if a name has spaces, which end it for trec_eval, or a query has two documents of one name."""
     for q, qid in enumerate(map(str, block.qids.tolist())):
         own = names[int(block.offsets[q]) : int(block.offsets[q + 1])]
-        for what, one in (("query id", qid), *(("document id", name) for name in own)):
-            if one.split() != [one]:
-                problem = "which has spaces" if one else "which is empty"
-                raise ValueError(f"a TREC run cannot hold the {what} {one!r}, {problem}; --json can")
+        for what, name in (("query id", qid), *(("document id", name) for name in own)):
+            if name.split() != [name]:
+                problem = "which has spaces" if name else "which is empty"
+                raise ValueError(f"a TREC run cannot hold the {what} {name!r}, {problem}; --json can")
         if len(set(own)) < len(own):
             twice = next(name for name in own if own.count(name) > 1)
             raise ValueError(
@@ -111,7 +111,7 @@ def _json_lines(ranked: Iterator[Ranked]) -> Iterator[str]:
         yield json.dumps({"qid": qid, "documents": listed}, ensure_ascii=False) + "\n"
 
 
-def _ranked(block: "QueryStream", names: list[str], scores: "Floats", top: int | None) -> Iterator[Ranked]:
+def _ranked(block: "pr.QueryStream", names: list[str], scores: "Floats", top: int | None) -> Iterator[Ranked]:
     """Yield each query with its best documents and their scores."""
     for q, qid in enumerate(block.qids.tolist()):
         start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
@@ -119,7 +119,7 @@ def _ranked(block: "QueryStream", names: list[str], scores: "Floats", top: int |
         yield qid, [(names[row], float(scores[row])) for row in order.tolist()]
 
 
-def _names(block: "QueryStream") -> list[str]:
+def _names(block: "pr.QueryStream") -> list[str]:
     """Name documents by their id, else by the first word of their comment, else by number in the query.
 
     First words that are not all different within a query are remarks, not names.
@@ -127,11 +127,11 @@ def _names(block: "QueryStream") -> list[str]:
     docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
     comments = [""] * block.n_documents if block.comments is None else block.comments.tolist()
     words = [next(iter(comment.removesuffix("docid =").split()), "") for comment in comments]
-    found = [docid or word for docid, word in zip(docids, words, strict=True)]  # an id that is empty is none
+    names = [docid or word for docid, word in zip(docids, words, strict=True)]  # an id that is empty is none
     for start, stop in pairwise(block.offsets.tolist()):
         unnamed = [row for row in range(start, stop) if not docids[row]]
-        given = [words[row] for row in unnamed if words[row]]
+        own_words = [words[row] for row in unnamed if words[row]]
         for row in unnamed:
-            if not words[row] or len(set(given)) < len(given):
-                found[row] = str(row - start + 1)
-    return found
+            if not words[row] or len(set(own_words)) < len(own_words):
+                names[row] = str(row - start + 1)
+    return names

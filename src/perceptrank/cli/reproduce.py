@@ -1,6 +1,7 @@
 """The command `reproduce`."""
 
 import time
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +11,8 @@ import typer
 from perceptrank import __version__
 from perceptrank.cli.options.files import Reads, What, Writes
 from perceptrank.cli.options.shared import AsJson, Threads
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import complain
-from perceptrank.cli.terminal.tables import show
+from perceptrank.cli.terminal.tables import ProgressBar, announce_compiling, show
 
 if TYPE_CHECKING:
     from perceptrank.paper.reproduction import Reproduction
@@ -28,11 +28,7 @@ class Scaled(StrEnum):
     running = "running"
 
 
-class Order(StrEnum):
-    """Orders of the queries of real sets."""
-
-    shuffled = "shuffled"
-    given = "given"
+Order = StrEnum("Order", "shuffled given")  # orders of the queries of real sets
 
 
 def reproduce(
@@ -70,6 +66,7 @@ def reproduce(
     start = time.perf_counter()
     finished = Finished(out / ".finished", __version__)
     try:
+        announce_compiling()
         with _Bars() as bars:
             result = run(settings, n_threads=n_threads, progress=bars, finished=finished)
         if finished.n_found:
@@ -80,8 +77,8 @@ def reproduce(
         complain(f"stopped; what was finished is kept in {out}, and the same command goes on from there")
         raise
     finished.clear()
-    for one in result.left_out:
-        complain(f"not used: {one.name}: {one.reason}")
+    for source in result.left_out:
+        complain(f"not used: {source.name}: {source.reason}")
     if data is not None and len(result.streams) == 1:
         complain(f"no data set was found below {data}")
     if as_json:
@@ -102,7 +99,7 @@ def _rows(result: "Reproduction") -> list[dict[str, str | float]]:
 
     rows: list[dict[str, str | float]] = []
     for stream in result.streams:
-        means = {one.contender.name: float(one.honest_rest.mean()) for one in stream.tuned["ndcg@10"]}
+        means = {tuned.contender.name: float(tuned.honest_rest.mean()) for tuned in stream.tuned["ndcg@10"]}
         rows.append({"stream": stream.trials.source.name} | {name: means[name] for name in sorted(means)})
     for name, streams in result.folds.items():
         over = {learner: float(mean_of_folds(streams, "ndcg@10", learner).mean()) for learner in sorted(CONTENDERS)}
@@ -116,39 +113,26 @@ def _print_losses(result: "Reproduction") -> None:
         return
     rows = [
         {
-            "learner": one.contender.label,
-            "loss": float(one.losses.max()),
-            "2nd half": float(one.second_half.max()),
-            "last loss": max(one.last_losses),
-            "bound": None if one.bounds is None else round(min(one.bounds)),
+            "learner": check.contender.label,
+            "loss": float(check.losses.max()),
+            "2nd half": float(check.second_half.max()),
+            "last loss": max(check.last_losses),
+            "bound": None if check.bounds is None else round(min(check.bounds)),
         }
-        for one in simulated.bound_checks
+        for check in simulated.bound_checks
     ]
     rounds = result.streams[0].trials.source.n_rounds
     show(rows, title=f"Cumulative loss on the separable stream of {rounds:,} queries, worst seed", as_json=False)
 
 
-class _Bars:
+class _Bars(ExitStack):
     """A bar per stream."""
 
-    def __init__(self) -> None:
-        self._name = ""
-        self._bar: ProgressBar | None = ProgressBar("simulated")
+    name: str | None = None
+    bar: ProgressBar
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        if name != self._name:
-            self._close()
-            self._name, self._bar = name, ProgressBar(name)
-        if self._bar is not None:
-            self._bar(done, total)
-
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)
-            self._bar = None
-
-    def __enter__(self) -> "_Bars":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._close()
+        if name != self.name:
+            self.close()
+            self.name, self.bar = name, self.enter_context(ProgressBar(name))
+        self.bar(done, total)

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import perceptrank as pr
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from perceptrank.stream.query_stream import QueryStream
     from perceptrank.stream.sparse import AnyFeatures
 
 
@@ -52,7 +53,7 @@ class Run:
             raise ValueError(f"{path} is damaged: its run is not valid: {error}") from None
         return cls(first, n_queries - first, **texts)
 
-    def rest(self, blocks: "Iterator[QueryStream]", saved: Path | None) -> "Iterator[QueryStream]":
+    def rest(self, blocks: "Iterator[pr.QueryStream]", saved: Path | None) -> "Iterator[pr.QueryStream]":
         """Yield what is not learned yet of the blocks of a run; raise `ValueError` if it was learned from others."""
         seen = 0
         for block in blocks:
@@ -79,8 +80,8 @@ class Run:
     def _last(self) -> str:
         return self._ends[max(self._ends)]
 
-    def _check(self, found: str, known: str, block: "QueryStream", q: int, saved: Path | None) -> None:
-        if known and found != known:
+    def _check(self, current: str, known: str, block: "pr.QueryStream", q: int, saved: Path | None) -> None:
+        if known and current != known:
             which = "begins" if known == self._begins else "stopped"
             raise ValueError(
                 f"{saved} was learned from other queries, or with other options of reading: the query that its run "
@@ -93,15 +94,15 @@ class Run:
         return {"first": self.first, "begins": self._begins, "ends": self._ends[n_queries], "origin": self.origin}
 
 
-def fingerprint(block: "QueryStream", q: int) -> str:
+def fingerprint(block: "pr.QueryStream", q: int) -> str:
     """Return a hash of a query: its name, grades and features."""
     start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
     features = block.X[start:stop]
-    found = hashlib.sha256(f"{block.qids[q]} {features.dtype} {features.shape}\n".encode(errors="surrogatepass"))
+    digest = hashlib.sha256(f"{block.qids[q]} {features.dtype} {features.shape}\n".encode(errors="surrogatepass"))
     for array in _arrays(features):
-        found.update(array.tobytes())
-    found.update(block.relevance[start:stop].tobytes())
-    return found.hexdigest()[:32]
+        digest.update(array.tobytes())
+    digest.update(block.relevance[start:stop].tobytes())
+    return digest.hexdigest()[:32]
 
 
 def _arrays(features: "AnyFeatures") -> "Iterable[npt.NDArray[Any]]":

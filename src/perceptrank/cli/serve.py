@@ -3,24 +3,20 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.making import make_learner
-from perceptrank.cli.models import load_ranker
+from perceptrank.cli.making import load_ranker, make_learner
 from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.tables import print_json
 
+_ONCE = ("config", "add_token", "verify", "check", "as_json", "help")  # options that no configuration file sets
 _NEEDED = ("fastapi", "msgspec", "prometheus_client", "uvicorn")
 
 
-class LogFormat(StrEnum):
-    """Formats of the service's messages."""
-
-    text = "text"
-    json = "json"
+LogFormat = StrEnum("LogFormat", "text json")  # formats of the service's messages
 
 
 def serve(
@@ -136,7 +132,7 @@ def serve(
     if add_token is not None:
         name, _, scopes = add_token.partition("=")
         data.mkdir(parents=True, exist_ok=True)
-        print(Access(data).add(name, [one for one in scopes.split(",") if one]))
+        print(Access(data).add(name, [scope for scope in scopes.split(",") if scope]))
         return
     from perceptrank.serve.config import Config
     from perceptrank.serve.http.app import make_app
@@ -162,12 +158,12 @@ def serve(
             challengers=_challengers(challenger or []),
         ) as service,
     ):
-        for name, one in service.rankers.items():
-            for message in one.messages:
+        for name, ranker in service.rankers.items():
+            for message in ranker.messages:
                 log.warning(message, extra={"fields": {"ranker": name}})
-            one.warm_up()
-            progress.warm_up(one.current)
-        versions = {name: one.current.version for name, one in service.rankers.items()}
+            ranker.warm_up()
+            progress.warm_up(ranker.current)
+        versions = {name: ranker.current.version for name, ranker in service.rankers.items()}
         shown = ", ".join(f"{name} (version {version})" for name, version in versions.items())
         if check:
             log.info("all is well: %s", shown, extra={"fields": {"versions": versions}})
@@ -190,29 +186,29 @@ def _check_installed() -> None:
         raise ImportError(f"serve needs {', '.join(lacking)}: pip install 'perceptrank[serve]'")
 
 
-def _models(option: str, given: list[str]) -> "dict[str, pr.Learner | None]":
-    found: dict[str, pr.Learner | None] = {}
-    for one in given:
-        name, equals, path = one.partition("=")
-        name, path = (name, path) if equals and not Path(one).exists() else ("default", one)
-        if name in found:
+def _models(option: str, values: list[str]) -> "dict[str, pr.Learner | None]":
+    models: dict[str, pr.Learner | None] = {}
+    for value in values:
+        name, equals, path = value.partition("=")
+        name, path = (name, path) if equals and not Path(value).exists() else ("default", value)
+        if name in models:
             raise ValueError(f"{option} names the ranker {name} twice: say {option} NAME={path}")
-        found[name] = pr.load(path) if option == "--model" else load_ranker(path)
-    return found
+        models[name] = pr.load(path) if option == "--model" else load_ranker(path)
+    return models
 
 
-def _challengers(given: list[str]) -> "dict[str, dict[str, pr.Learner]]":
-    found: dict[str, dict[str, pr.Learner]] = {}
-    for one in given:
-        place, equals, source = one.partition("=")
+def _challengers(values: list[str]) -> "dict[str, dict[str, pr.Learner]]":
+    challengers: dict[str, dict[str, pr.Learner]] = {}
+    for value in values:
+        place, equals, source = value.partition("=")
         ranker, slash, name = place.rpartition("/")
         if not equals or not source:
-            raise ValueError(f"--challenger must be NAME=FILE or NAME=ALGORITHM, got {one}")
-        known = found.setdefault(ranker if slash else "default", {})
+            raise ValueError(f"--challenger must be NAME=FILE or NAME=ALGORITHM, got {value}")
+        known = challengers.setdefault(ranker if slash else "default", {})
         if name in known:
             raise ValueError(f"--challenger names {place} twice: give each a name of its own")
         known[name] = load_ranker(source) if Path(source).exists() else make_learner(source, {})
-    return found
+    return challengers
 
 
 def _verify(folder: Path, database: str | None, *, as_json: bool) -> int:
@@ -220,16 +216,61 @@ def _verify(folder: Path, database: str | None, *, as_json: bool) -> int:
 
     from perceptrank.serve.verification import verify
 
-    found = verify(folder, database)
+    results = verify(folder, database)
     if as_json:
-        print_json({"rankers": [asdict(one) | {"is_sound": one.is_sound} for one in found]})
+        print_json({"rankers": [asdict(result) | {"is_sound": result.is_sound} for result in results]})
     else:
-        for one in found:
+        for result in results:
             print(
-                f"{one.ranker}: {one.entries} entries, {one.answers} answers, {one.snapshots} snapshots: "
-                f"{'all is what a replay of the log gives, to the bit' if one.is_sound else 'problems'}"
+                f"{result.ranker}: {result.entries} entries, {result.answers} answers, {result.snapshots} snapshots: "
+                f"{'all is what a replay of the log gives, to the bit' if result.is_sound else 'problems'}",
+                *(f"  {problem}" for problem in result.problems),
+                sep="\n",
             )
-            for problem in one.problems:
-                print(f"  {problem}")
     sys.stdout.flush()
-    return 0 if all(one.is_sound for one in found) else 1
+    return 0 if all(result.is_sound for result in results) else 1
+
+
+def configure(ctx: Any) -> None:
+    """Set options that neither the command line nor the environment sets as the file of --config says."""
+    from perceptrank.serve.config import Config, check_environment
+
+    options = {option.name: option for option in ctx.command.params if option.name not in _ONCE}
+    check_environment([*options, "config"])
+    config = Config.read(ctx.params["config"])
+    for name, value in config.options().items():
+        if name not in options:
+            raise config.unknown((name,), options)
+        converted = _convert(ctx, config, options[name], value)
+        source = ctx.get_parameter_source(name)
+        if source is None or source.name == "DEFAULT":
+            ctx.params[name] = converted
+
+
+def _convert(ctx: Any, config: Any, option: Any, value: Any) -> Any:
+    """Return the value of an option as the command takes it; paths are relative to the file."""
+    name, folder = option.name, config.path.parent
+    if name in ("model", "incumbent"):
+        return [f"{ranker}={folder / path}" for ranker, path in _by_name(config, name, value).items()]
+    if name == "challenger":
+        models = _by_name(config, name, value).items()
+        return [f"{place}={folder / model if (folder / model).is_file() else model}" for place, model in models]
+    if option.is_flag != isinstance(value, bool) or not isinstance(value, (bool, int, float, str)):
+        expected = "true or false" if option.is_flag else "text or a number"
+        raise config.error((name,), f"{name} must be {expected}, got {value!r}")
+    if name == "data":
+        value = str(folder / value)
+    try:
+        return option.process_value(ctx, value if option.is_flag else str(value))
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # which errors of options have
+            raise
+        raise config.error((name,), f"{name}: {getattr(error, 'message', error)}") from None
+
+
+def _by_name(config: Any, option: str, value: Any) -> dict[str, str]:
+    """Return a table of files; where a ranker needs no name, a file alone is that of the default one."""
+    files = {"default": value} if isinstance(value, str) and option != "challenger" else value
+    if not isinstance(files, dict) or not all(isinstance(path, str) for path in files.values()):
+        raise config.error((option,), f"{option} must be a file, or a table of files by name, got {value!r}")
+    return files

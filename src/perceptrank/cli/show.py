@@ -4,21 +4,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.models import load_ranker
+from perceptrank.cli.making import load_ranker
 from perceptrank.cli.options.files import Reads, What, Writes
 from perceptrank.cli.options.reading import Reading, needed_names
 from perceptrank.cli.options.shared import AsJson, Model
-from perceptrank.cli.terminal.progress import ProgressBar
-from perceptrank.cli.terminal.tables import console, print_json
-
-if TYPE_CHECKING:
-    from perceptrank.deploy import Contributions
-    from perceptrank.stream.query_stream import QueryStream
+from perceptrank.cli.terminal.tables import ProgressBar, console, print_json
 
 _WIDEST = 100
 _BARS = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉█▁▂▃▄▅▆▇", "#") | {"…": "~", "±": "~"})
@@ -47,7 +42,7 @@ def show(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of features to show.")] = 20,
     plot: Annotated[
-        Path | None, typer.Option(help="Image file for a plot of the effects of features."), Writes()
+        Path | None, typer.Option(help="Image file for a plot of the effects of features."), Writes(What.image)
     ] = None,
     queries: Queries,
     as_json: AsJson = False,
@@ -61,29 +56,25 @@ def show(
     """
     from perceptrank.deploy.explanation.text import query_text, why_text
 
-    if plot is not None:
-        from perceptrank.evaluation.plots import check_drawable
-
-        check_drawable(plot)
     if not queries.files and (query is not None or why):
         raise ValueError(f"{'--query' if query is not None else '--why'} needs a file to find documents in")
     ranker, other = load_ranker(model), None if since is None else load_ranker(since)
-    found: list[QueryStream] = []
+    kept: list[pr.QueryStream] = []
     blocks: Any = None
     with ProgressBar("reading") as bar:
         if queries.files:
             blocks = replace(queries, comments=True).blocks(bar, names=needed_names(ranker, other))
-            blocks = _keeping(blocks, query, found)
+            blocks = _keeping(blocks, query, kept)
         explanation = pr.deploy.explain(ranker, blocks, since=other)
-    if queries.files and not found:
+    if queries.files and not kept:
         raise ValueError(f"there is no query {query!r} in {', '.join(queries.files)}")
-    ranked: Contributions | None = explanation.contributions(found[0]) if found else None
+    ranked: pr.deploy.Contributions | None = explanation.contributions(kept[0]) if kept else None
     differences = [] if ranked is None or not why else ranked.why(*why)
     if plot is not None:
         explanation.plot(plot, top=top)
     if as_json:
         plain = {"model": model, **explanation.as_plain(top), "query": ranked and ranked.as_plain(documents)}
-        print_json(plain | ({"why": [one._asdict() for one in differences]} if why else {}))
+        print_json(plain | ({"why": [difference._asdict() for difference in differences]} if why else {}))
         return
     width = min(console().width, _WIDEST)
     texts = [explanation.text(width=width, top=top)]
@@ -93,13 +84,15 @@ def show(
     print(_encodable("\n".join(texts)), end="")
 
 
-def _keeping(blocks: "Iterable[QueryStream]", query: str | None, found: "list[QueryStream]") -> "Iterator[QueryStream]":
+def _keeping(
+    blocks: "Iterable[pr.QueryStream]", query: str | None, kept: "list[pr.QueryStream]"
+) -> "Iterator[pr.QueryStream]":
     """Yield blocks, and keep the query of an id, or the first, as it comes by."""
     for block in blocks:
-        if not found and len(block):
-            names = [str(one) for one in block.qids.tolist()]
+        if not kept and len(block):
+            names = [str(qid) for qid in block.qids.tolist()]
             place = 0 if query is None else names.index(query) if query in names else -1
-            found += [block[place : place + 1]] if place >= 0 else []
+            kept += [block[place : place + 1]] if place >= 0 else []
         yield block
 
 

@@ -10,26 +10,11 @@ import perceptrank as pr
 from perceptrank.cli.convert import Writing, write
 from perceptrank.cli.options.files import What, Writes
 from perceptrank.cli.options.shared import AsJson, Overwrite, SimulationSeed, To
-from perceptrank.cli.terminal.progress import announce_compiling
 from perceptrank.cli.terminal.streams import say
-from perceptrank.cli.terminal.tables import print_json
+from perceptrank.cli.terminal.tables import announce_compiling, print_json
 
-
-class Simulation(StrEnum):
-    """Streams that can be simulated."""
-
-    separable = "separable"
-    mslr = "mslr"
-    drifting = "drifting"
-
-
-class Drift(StrEnum):
-    """Ways in which the target of a drifting stream moves."""
-
-    none = "none"
-    abrupt = "abrupt"
-    gradual = "gradual"
-    rotating = "rotating"
+Simulation = StrEnum("Simulation", "separable mslr drifting")  # streams that can be simulated
+Drift = StrEnum("Drift", "none abrupt gradual rotating")  # ways in which the target of a drifting stream moves
 
 
 def simulate(
@@ -41,7 +26,7 @@ def simulate(
     kind: Annotated[
         Simulation,
         typer.Option(help="The paper's separable stream, one shaped like MSLR-WEB, or one whose target moves."),
-    ] = (Simulation.separable),
+    ] = Simulation.separable,
     n_queries: Annotated[int, typer.Option("--queries", min=1, help="Number of queries to simulate.")] = 1000,
     n_documents: Annotated[
         int | None, typer.Option("--documents", min=1, help="Number of documents per query.")
@@ -54,7 +39,7 @@ def simulate(
     label_noise: Annotated[float | None, typer.Option(help="Share of wrong grades in the separable stream.")] = None,
     drift: Annotated[
         Drift | None, typer.Option(help="How the target of a drifting stream moves, by default abrupt.")
-    ] = (None),
+    ] = None,
     period: Annotated[
         int | None, typer.Option(min=1, help="Number of queries between changes of the target; by default 2000.")
     ] = None,
@@ -76,16 +61,16 @@ def simulate(
     if kind is not Simulation.drifting and any(value is not None for value in only_drifting.values()):
         raise ValueError("--drift and --period are for --kind drifting")
     settings = sizes | only_separable | only_drifting
-    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    chosen: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     report: dict[str, object] = {"destination": destination, "queries": n_queries, "seed": seed}
     if kind is Simulation.separable:
-        simulated = pr.separable_blocks(n_queries, noise=noise, seed=seed, **given)
+        simulated = pr.separable_blocks(n_queries, noise=noise, seed=seed, **chosen)
         blocks = iter(simulated.blocks)
         report |= {"margin": simulated.margin, "ranker": simulated.ranker.tolist()}
     elif kind is Simulation.drifting:
-        blocks = pr.drifting(n_queries, noise=noise, seed=seed, **given).blocks()
+        blocks = pr.drifting(n_queries, noise=noise, seed=seed, **chosen).blocks()
     else:
-        blocks = pr.mslr_shaped(n_queries, noise=noise, seed=seed, **given).blocks()
+        blocks = pr.mslr_shaped(n_queries, noise=noise, seed=seed, **chosen).blocks()
     write(blocks, Writing(destination, to, overwrite=overwrite))
     if as_json:
         print_json(report, file=sys.stderr if destination == "-" else sys.stdout)

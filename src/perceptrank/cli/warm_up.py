@@ -9,8 +9,7 @@ import typer
 import perceptrank as pr
 from perceptrank.cli.making import make_learner
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson
-from perceptrank.cli.terminal.progress import announce_compiling
-from perceptrank.cli.terminal.tables import show
+from perceptrank.cli.terminal.tables import announce_compiling, show
 
 _LETOR = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:1 2:0\n"
 _GRADES, _QUERIES = [2.0, 0.0, 1.0, 0.0], [2, 2]
@@ -48,13 +47,13 @@ def warm_up(
     try:
         pr.read_letor(io.BytesIO(_LETOR))
         for name, learner in learners.items():
-            before, begun = len(compiled), time.perf_counter()
+            before, begin = len(compiled), time.perf_counter()
             for dtype in (np.float32, np.float64):
                 features = np.arange(8, dtype=dtype).reshape(4, 2)
                 stream = pr.QueryStream.from_arrays(features, _GRADES, group=_QUERIES)
                 learner.learn(stream, DEFAULT_RECORD)
                 learner.scores(stream)
-            seconds = round(time.perf_counter() - begun, 3)
+            seconds = round(time.perf_counter() - begin, 3)
             rows.append({"algorithm": name, "compiled": len(compiled) - before, "seconds": seconds})
     finally:
         stop()

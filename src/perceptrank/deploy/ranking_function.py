@@ -7,6 +7,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import ready_model
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.transforms.transform import Transform
 
@@ -27,7 +28,7 @@ class RankingFunction:
         """Read a model; raise if it is none, has learned nothing, or does not rank by one vector of weights."""
         if not isinstance(model, Learner):
             raise TypeError(f"a model to export must be a learner of perceptrank, got {type(model).__name__}")
-        state = model.ready_model()
+        state = ready_model(model)
         if not state.has_begun:
             raise ValueError(f"this {type(model).__name__} has not learned anything yet: there is nothing to export")
         try:

@@ -56,7 +56,7 @@ class Pass:
                 try:
                     traces.append(learner.learn(block, self.measures))
                 except _KINDS as error:
-                    kind = next(number for number, one in enumerate(_KINDS) if isinstance(error, one))
+                    kind = next(number for number, each in enumerate(_KINDS) if isinstance(error, each))
                     return Compared(learner.model, None, (kind, str(error)))
         return Compared(learner.model, Trace.concatenate(traces))
 
@@ -97,18 +97,12 @@ def compare(
 
     Raises
     ------
-    TypeError
-        If something among the learners is no learner of this package.
-    ValueError
-        If an argument is invalid, or all learners fail.
     ArithmeticError, MemoryError, or ValueError
-        If a learner fails and `on_error` is "raise"; the message names the learner.
+        If a learner fails and `on_error` is "raise", with its name; or if all of them fail.
     ShardError
         If the stream cannot be read, with the learner, the worker and its message.
     ClusterError
         If the cluster has no workers.
-    TimeoutError
-        If no learner was done for `timeout` seconds.
 
     Examples
     --------
@@ -130,22 +124,18 @@ def compare(
         check_positive("timeout", timeout)
     entries = [Entry(name, learner) for name, learner in named.items()]
     before = [entry.learner.model for entry in entries]
-    found: dict[int, Compared] = {}
+    outcomes: dict[int, Compared] = {}
     for number, outcome in executor_of(client, timeout).map(Pass(_source(stream, options), recorded), entries):
-        found[number] = outcome
+        outcomes[number] = outcome
         _take(entries[number], before[number], outcome.model)
         if outcome.failure is not None and on_error == "raise":
             kind, problem = outcome.failure
             raise _KINDS[kind](f"{entries[number].name}: {problem}")
         if progress is not None:
-            progress(len(found), len(entries))
-    traces, dropped = {}, {}
-    for number, entry in enumerate(entries):
-        failure, trace = found[number].failure, found[number].trace
-        if failure is not None:
-            dropped[entry.name] = failure[1]
-        elif trace is not None:
-            traces[entry.name] = trace
+            progress(len(outcomes), len(entries))
+    results = {entry.name: outcomes[number] for number, entry in enumerate(entries)}
+    dropped = {name: result.failure[1] for name, result in results.items() if result.failure is not None}
+    traces = {name: result.trace for name, result in results.items() if result.trace is not None}
     if not traces:
         name, reason = next(iter(dropped.items()))
         raise ValueError(f"all learners failed; {name}: {reason}")
@@ -163,11 +153,11 @@ def _source(stream: Any, options: dict[str, Any]) -> Shard:
     """Return the whole stream as one shard."""
     if hasattr(stream, "__dask_graph__"):
         raise TypeError("learners are compared on one order of queries: write the Dask collection to files first")
-    given: Any = [stream] if isinstance(stream, (str, os.PathLike)) else stream
-    if isinstance(given, (list, tuple)) and given and all(isinstance(one, (str, os.PathLike)) for one in given):
-        return file_shards(given, 1, options)[0]
+    source: Any = [stream] if isinstance(stream, (str, os.PathLike)) else stream
+    if isinstance(source, (list, tuple)) and source and all(isinstance(path, (str, os.PathLike)) for path in source):
+        return file_shards(source, 1, options)[0]
     if options:
         raise TypeError(f"{', '.join(options)} apply to files only")
-    blocks: Blocks = given
+    blocks: Blocks = source
     check_repeatable(blocks)
     return StreamShard(blocks, 0)

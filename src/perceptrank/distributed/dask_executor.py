@@ -43,9 +43,9 @@ def unpack(packed: bytes) -> Any:
     """Return what was packed; raise, with advice, if this process has not got its classes."""
     from distributed.protocol.pickle import loads
 
-    found, inner = loads(packed)
+    needed, inner = loads(packed)
     with _loading:
-        for plugin in found:
+        for plugin in needed:
             _load(plugin)
     try:
         columns, thing = loads(inner)
@@ -73,8 +73,8 @@ def _load(plugin: Plugin) -> None:
 
 def _folder() -> Path:
     """Return a folder that nobody else can write: beside compiled kernels, which are kept by the names of files."""
-    found = cache_folder()
-    return Path(_temporary()) if found is None else found / "plugins"
+    folder = cache_folder()
+    return Path(_temporary()) if folder is None else folder / "plugins"
 
 
 @cache
@@ -164,13 +164,8 @@ class DaskExecutor:
 
     The common state travels inside each task, rather than as data of a worker, so that no worker's loss can take it
     along. Tasks and shards travel as bytes, which the task itself unpacks: a worker that cannot (a class of a module
-    that it has not got) answers with an error, while one whose messages cannot be read leaves the cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    timeout : float, optional
-        Seconds after which to give up if no shard was finished meanwhile.
+    that it has not got) answers with an error, while one whose messages cannot be read leaves the cluster. With a
+    `timeout`, it gives up if no shard was finished for so many seconds.
     """
 
     def __init__(self, client: Any, timeout: float | None = None) -> None:
@@ -253,7 +248,7 @@ class DaskExecutor:
         keepers = getattr(self.client.cluster, "workers", None)
         if not isinstance(keepers, dict) or not keepers:
             return False
-        return all(getattr(getattr(one, "status", None), "value", None) in _ENDED for one in keepers.values())
+        return all(getattr(getattr(keeper, "status", None), "value", None) in _ENDED for keeper in keepers.values())
 
     def _result(self, what: str, number: int, future: Any) -> Any:
         status = future.status

@@ -61,7 +61,7 @@ class DelayedShard:
 
 def dask_shards(parts: Any, shards: int | None, *, assume_grouped: bool, options: dict[str, Any]) -> list[DelayedShard]:
     """Return the shards of a Dask DataFrame, of arrays (X, relevance, qid), of a bag, or of delayed streams."""
-    if isinstance(parts, tuple) and len(parts) == 3 and all(hasattr(one, "chunks") for one in parts):
+    if isinstance(parts, tuple) and len(parts) == 3 and all(hasattr(part, "chunks") for part in parts):
         parts, options = _frame_of_arrays(*parts), {"qid": "qid", "relevance": "relevance"} | options
         if "features" in options:
             raise TypeError("features applies to data frames only: select the columns of X")
@@ -70,16 +70,16 @@ def dask_shards(parts: Any, shards: int | None, *, assume_grouped: bool, options
     if hasattr(parts, "chunks"):
         raise TypeError("arrays must be given as (X, relevance, qid)")
     if options or shards is not None:
-        given = [*options, *(["shards"] if shards is not None else [])]
-        raise TypeError(f"{', '.join(given)} cannot be given with a bag or with delayed streams: repartition it first")
+        names = ", ".join([*options, *(["shards"] if shards is not None else [])])
+        raise TypeError(f"{names} cannot be given with a bag or with delayed streams: repartition it first")
     if hasattr(parts, "npartitions"):
-        return [DelayedShard(one, streams_of, f"partition {n}") for n, one in enumerate(parts.to_delayed())]
+        return [DelayedShard(part, streams_of, f"partition {n}") for n, part in enumerate(parts.to_delayed())]
     several = parts if isinstance(parts, (list, tuple)) else [parts]
-    return [DelayedShard(one, streams_of, f"part {n}") for n, one in enumerate(several)]
+    return [DelayedShard(part, streams_of, f"part {n}") for n, part in enumerate(several)]
 
 
 def _frame_shards(frame: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[DelayedShard]:
-    given, qid = check_columns(frame, options), options.get("qid", "qid")
+    columns, qid = check_columns(frame, options), options.get("qid", "qid")
     if not assume_grouped:
         frame = shuffled(frame, qid, shards or frame.npartitions)
     elif shards is not None:
@@ -87,8 +87,8 @@ def _frame_shards(frame: Any, shards: int | None, assume_grouped: bool, options:
     parts = frame.to_delayed()
     if assume_grouped:
         _check_grouped(parts, qid)
-    converter = Frames(given, shuffled=not assume_grouped)
-    return [DelayedShard(one, converter, f"partition {n}") for n, one in enumerate(parts)]
+    converter = Frames(columns, shuffled=not assume_grouped)
+    return [DelayedShard(part, converter, f"partition {n}") for n, part in enumerate(parts)]
 
 
 def check_columns(frame: Any, options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -102,7 +102,7 @@ def check_columns(frame: Any, options: dict[str, Any]) -> tuple[tuple[str, Any],
     lacking = [name for name in (qid, relevance) if name not in list(frame.columns)]
     if lacking:
         raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {list(frame.columns)}")
-    return tuple(sorted(options.items(), key=lambda one: one[0]))
+    return tuple(sorted(options.items(), key=lambda option: option[0]))
 
 
 def shuffled(frame: Any, qid: str, n: int) -> Any:
@@ -125,10 +125,10 @@ def _with_places(frame: Any, partition: int, qid: str, kind: Any) -> Any:
 
 def _of_kind(queries: Any, kind: Any, partition: int) -> Any:
     """Return ids in the type that the frame promises: a shuffle would send 7 and "7" to different partitions."""
-    found = queries.dtype
-    if found == kind or len(queries) == 0:
+    own = queries.dtype
+    if own == kind or len(queries) == 0:
         return queries
-    is_text = [not isinstance(one, np.dtype) or one.kind == "O" for one in (found, kind)]
+    is_text = [not isinstance(dtype, np.dtype) or dtype.kind == "O" for dtype in (own, kind)]
     if all(is_text):
         return queries.astype(kind)
     if not any(is_text):
@@ -137,7 +137,7 @@ def _of_kind(queries: Any, kind: Any, partition: int) -> Any:
         if (queries.astype(kind) == queries).all():
             return queries.astype(kind)
     raise TypeError(
-        f"{queries.name} is {found} in partition {partition}, but {kind} in the frame: make all partitions of one type"
+        f"{queries.name} is {own} in partition {partition}, but {kind} in the frame: make all partitions of one type"
     )
 
 
@@ -147,20 +147,20 @@ def _check_grouped(parts: list[Any], qid: str) -> None:
     from dask import delayed
 
     seen: dict[str, int] = {}  # as text: 7, 7.0 and '7' are one query in different types
-    for number, found in enumerate(dask.compute(*[delayed(_queries_of)(part, qid) for part in parts])):
-        for given in found:
-            one = int(given) if isinstance(given, float) and given.is_integer() else given
-            if str(one) in seen:
+    for number, queries in enumerate(dask.compute(*[delayed(_queries_of)(part, qid) for part in parts])):
+        for query in queries:
+            plain = int(query) if isinstance(query, float) and query.is_integer() else query
+            if str(plain) in seen:
                 raise ValueError(
-                    f"query {one!r} is in the partitions {seen[str(one)]} and {number}: leave out assume_grouped=True, "
-                    "for a shuffle that brings queries together"
+                    f"query {plain!r} is in the partitions {seen[str(plain)]} and {number}: leave out "
+                    "assume_grouped=True, for a shuffle that brings queries together"
                 )
-            seen[str(one)] = number
+            seen[str(plain)] = number
 
 
 def _queries_of(frame: Any, qid: str) -> list[Any]:
-    found: list[Any] = frame[qid].unique().tolist()
-    return found
+    queries: list[Any] = frame[qid].unique().tolist()
+    return queries
 
 
 def _frame_of_arrays(X: Any, relevance: Any, qid: Any) -> Any:
@@ -173,16 +173,16 @@ def _frame_of_arrays(X: Any, relevance: Any, qid: Any) -> Any:
             f"X must have two dimensions, relevance and qid one, got {X.ndim}, {relevance.ndim}, {qid.ndim}"
         )
     if np.isnan(X.shape).any():
-        X, relevance, qid = (one.compute_chunk_sizes() for one in (X, relevance, qid))
+        X, relevance, qid = (array.compute_chunk_sizes() for array in (X, relevance, qid))
     if not len(X) == len(relevance) == len(qid):
         raise ValueError(f"X, relevance and qid must be of one length, got {len(X)}, {len(relevance)} and {len(qid)}")
     X = X.rechunk({1: -1})
     rows = X.chunks[0]
     relevance, qid = relevance.rechunk((rows,)), qid.rechunk((rows,))
     blocks = zip(X.to_delayed()[:, 0], relevance.to_delayed(), qid.to_delayed(), strict=True)
-    made = [delayed(_frame_of_block)(*block) for block in blocks]
+    frames = [delayed(_frame_of_block)(*block) for block in blocks]
     meta = _frame_of_block(np.zeros((0, X.shape[1]), X.dtype), np.zeros(0, relevance.dtype), np.zeros(0, qid.dtype))
-    return dd.from_delayed(made, meta=meta, verify_meta=False)
+    return dd.from_delayed(frames, meta=meta, verify_meta=False)
 
 
 def _frame_of_block(X: Any, relevance: Any, qid: Any) -> Any:

@@ -20,15 +20,9 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Work(Protocol[Result_co]):
-    """A function of each of several things, which have names; it gives the same wherever it runs.
+    """A function of each of several things, which have names; its results do not depend on where it runs."""
 
-    Attributes
-    ----------
-    of : str
-        What the things are, in messages.
-    """
-
-    of: ClassVar[str]
+    of: ClassVar[str]  # what the things are, in messages
 
     def run(self, thing: Any, /) -> Result_co:
         """Return the outcome for one of them."""
@@ -36,26 +30,14 @@ class Work(Protocol[Result_co]):
 
 @dataclass(frozen=True)
 class Task:
-    """One pass over a shard: what every shard of an epoch begins with, and what it records.
-
-    Attributes
-    ----------
-    ranker : learner
-        The settings, and the state to begin with.
-    measures : tuple of Measure
-        What is recorded.
-    holds : bool
-        True if the statistics of transforms stay as they are.
-    traces : bool
-        True if what was recorded of each query is sent back.
-    """
+    """One pass over a shard: what every shard of an epoch begins with, and what it records."""
 
     of: ClassVar[str] = "shard"
 
-    ranker: Learner
+    ranker: Learner  # the settings, and the state to begin with
     measures: tuple[Measure, ...]
-    holds: bool
-    traces: bool = True
+    holds: bool  # the statistics of transforms stay as they are
+    traces: bool = True  # what was recorded of each query is sent back
 
     def run(self, shard: Shard) -> Outcome:
         """Learn a shard from the common state, which stays as it is."""
@@ -106,6 +88,8 @@ class Executor(Protocol):
 class InProcess:
     """Learn shards one after the other in this process: the definition of what every engine must give.
 
+    - `task`, `shards`: as `Executor.map` takes them.
+
     Examples
     --------
     >>> InProcess()
@@ -113,20 +97,7 @@ class InProcess:
     """
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
-        """Learn shards one after the other.
-
-        Parameters
-        ----------
-        task : Work
-            Its `run` is called with each shard.
-        shards : sequence
-            Things with a `name`.
-
-        Yields
-        ------
-        (int, Result)
-            Number and outcome of each shard, in their order.
-        """
+        """Learn shards one after the other, in their order."""
         for number, shard in enumerate(shards):
             try:
                 outcome = task.run(shard)

@@ -16,6 +16,7 @@ from perceptrank.evaluation.trace import Trace
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import read_model, write_model
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import measure_of
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.validation import check_choice, check_positive, check_positive_whole
 
@@ -30,28 +31,15 @@ _WORDS = {
 
 
 class Checkpoint:
-    """The folder of one run. Its model file is an ordinary one, which `perceptrank.load` reads.
+    """The folder of a run, with its model after `epoch` epochs, which `perceptrank.load` reads.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it does not exist.
-    ranker : learner
-        What the run begins with.
-    shards : list of shards
-    settings : dict
-        Plain settings of the run that decide its result.
-
-    Attributes
-    ----------
-    epoch : int
-        Number of epochs that were finished.
+    The run is known by the ranker that it began with, its shards, and the settings that decide its result.
     """
 
     def __init__(
         self, folder: str | os.PathLike[str], ranker: Learner, shards: Sequence[Shard], settings: dict[str, Any]
     ) -> None:
-        self.folder, self.epoch = Path(folder), 0
+        self.folder, self.epoch, self._counts = Path(folder), 0, list[int]()
         self.folder.mkdir(parents=True, exist_ok=True)
         of_shards = [[shard.name, shard.fingerprint()] for shard in shards]
         self._run = {"origin": _digest(ranker.as_document()), "shards": _digest(of_shards), **settings}
@@ -73,22 +61,20 @@ class Checkpoint:
             self._run["origin"] = run["origin"]  # the ranker has learned these epochs already
         differing = [name for name, value in self._run.items() if run.get(name) != value]
         if differing:
-            how = " and ".join(_WORDS[one] for one in differing)
+            how = " and ".join(_WORDS[name] for name in differing)
             raise ValueError(
                 f"{self.folder} is the checkpoint of another run, which {how}: "
                 "give another folder, or the same arguments as before"
             )
-        counts: list[int] = kept["traces"]
         ranker.adopt(loaded.model)
-        self.epoch = int(kept["epochs"])
-        self._counts = counts
-        return [[Trace.load(self._trace(epoch, n)) for n in range(count)] for epoch, count in enumerate(counts)]
+        self.epoch, self._counts = int(kept["epochs"]), kept["traces"]
+        return [[Trace.load(self._trace(epoch, n)) for n in range(count)] for epoch, count in enumerate(self._counts)]
 
     def keep(self, ranker: Learner, epochs: int, traces: Sequence[Trace]) -> None:
         """Save the traces of an epoch, then the ranker after it, which makes the epoch count."""
         for n, trace in enumerate(traces):
             trace.save(self._trace(epochs - 1, n))
-        counts = [*getattr(self, "_counts", []), *([len(traces)] if self._run["traces"] else [])]
+        counts = [*self._counts, *([len(traces)] if self._run["traces"] else [])]
         of_run = {"run": self._run, "epochs": epochs, "traces": counts}
         write_model(self.folder / MODEL, ranker.as_document() | {"distributed": of_run})
         self._counts, self.epoch = counts, epochs
@@ -128,23 +114,13 @@ class Learned(NamedTuple, Generic[SomeLearner]):
 
 
 class Progress(NamedTuple):
-    """State of a run, after each shard.
+    """State of a run, after each shard."""
 
-    Attributes
-    ----------
-    epoch, epochs : int
-        Number of the epoch, counted from 0, and how many there are.
-    done, shards : int
-        How many shards of the epoch are done, and how many there are.
-    means : dict
-        Means of the measures over the queries of the shard that was done.
-    """
-
-    epoch: int
+    epoch: int  # counted from 0
     epochs: int
-    done: int
+    done: int  # shards of this epoch
     shards: int
-    means: dict[str, float]
+    means: dict[str, float]  # of the measures, over the queries of the shard that was done
 
 
 def learn(
@@ -209,32 +185,25 @@ def learn(
         Options for files, as `perceptrank.io.sources.open_sources` takes them: `n_features`, `sparse`, `columns`, …;
         for a DataFrame `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
 
-    Returns
-    -------
-    Learned
-        The ranker, which is the one that was given, and the traces.
-
     Raises
     ------
     TypeError
         If what shards learn cannot be mixed, with the reason; or if `parts` are nothing to learn from.
     ValueError
-        If an argument is invalid, or there are no queries.
+        If there are no queries.
     ShardError
         If a shard fails, with its data and the worker's message.
     ClusterError
         If the cluster has no workers.
     TimeoutError
         If no shard was finished for `timeout` seconds.
-    OSError
-        If the checkpoint cannot be written.
 
     Examples
     --------
     >>> import perceptrank as pr
     >>> stream = pr.separable(200, n_features=5, seed=0).stream
     >>> ranker, traces = learn(pr.ListwisePerceptron(), [stream[:100], stream[100:]], epochs=3)
-    >>> ranker.n_queries, [[len(one) for one in epoch] for epoch in traces]
+    >>> ranker.n_queries, [[len(trace) for trace in epoch] for epoch in traces]
     (600, [[100, 100], [100, 100], [100, 100]])
     """
     check_mixable(ranker)
@@ -242,26 +211,26 @@ def learn(
     check_choice("mixed_by", mixed_by, MIXED_BY)
     if timeout is not None:
         check_positive("timeout", timeout)
-    recorded = tuple([ranker.own_measure] if measures is None else parse_all(measures))
+    recorded = tuple([measure_of(ranker)] if measures is None else parse_all(measures))
     executor = executor_of(client, timeout)
-    found = _shards(parts, shards, assume_grouped, options)
+    all_shards = _shards(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []
     kept_in = None
     if checkpoint is not None:
-        settings = {"mixed_by": mixed_by, "measures": [str(one) for one in recorded], "traces": bool(traces)}
-        kept_in = Checkpoint(checkpoint, ranker, found, settings)
+        settings = {"mixed_by": mixed_by, "measures": [str(measure) for measure in recorded], "traces": bool(traces)}
+        kept_in = Checkpoint(checkpoint, ranker, all_shards, settings)
         kept = kept_in.resume(ranker)
         if kept_in.epoch > epochs:
             raise ValueError(f"epochs must be at least {kept_in.epoch}, as {checkpoint} has so many, got {epochs}")
     first = kept_in.epoch if kept_in is not None else 0
     for epoch in range(first, epochs):
         before = ranker.model
-        task = Task(ranker, recorded, holds=len(found) > 1 and before.has_begun, traces=traces)
-        outcomes = _run_epoch(executor, task, found, epoch, epochs, progress)
-        if all(one.model.queries == before.queries for one in outcomes):
+        task = Task(ranker, recorded, holds=len(all_shards) > 1 and before.has_begun, traces=traces)
+        outcomes = _run_epoch(executor, task, all_shards, epoch, epochs, progress)
+        if all(outcome.model.queries == before.queries for outcome in outcomes):
             raise ValueError("there are no queries to learn from: all shards are empty")
-        after = mixed(before, [one.model for one in outcomes], mixed_by)
-        of_epoch = [one.trace for one in outcomes if one.trace is not None]
+        after = mixed(before, [outcome.model for outcome in outcomes], mixed_by)
+        of_epoch = [outcome.trace for outcome in outcomes if outcome.trace is not None]
         try:
             ranker.adopt(after, after=before)
         except RuntimeError:
@@ -305,4 +274,4 @@ def _shards(parts: Any, shards: int | None, assume_grouped: bool, options: dict[
 def _is_of_dask(parts: Any) -> bool:
     """Tell whether parts are a Dask collection, or several, without importing Dask."""
     several = isinstance(parts, (list, tuple)) and len(parts) > 0
-    return all(hasattr(one, "__dask_graph__") for one in parts) if several else hasattr(parts, "__dask_graph__")
+    return all(hasattr(part, "__dask_graph__") for part in parts) if several else hasattr(parts, "__dask_graph__")

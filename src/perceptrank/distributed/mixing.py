@@ -69,14 +69,14 @@ class Held(Transform):
 def hold(model: Model) -> Model:
     """Return a model whose transforms keep their statistics as they are; `release` undoes it."""
     copied = model.copy()
-    copied.transforms = [Held(one) if one.learns else one for one in copied.transforms]
+    copied.transforms = [Held(transform) if transform.learns else transform for transform in copied.transforms]
     return copied
 
 
 def release(model: Model) -> Model:
     """Undo `hold`."""
     copied = model.copy()
-    copied.transforms = [one.held if isinstance(one, Held) else one for one in copied.transforms]
+    copied.transforms = [getattr(transform, "held", transform) for transform in copied.transforms]
     return copied
 
 
@@ -84,7 +84,7 @@ def check_mergeable(state: Model) -> None:
     """Raise if the statistics that shards will learn, each from what this state has, cannot be merged."""
     if state.has_begun:
         return  # they stay as they are
-    for transform in [leaf for one in state.transforms for leaf in one.leaves()]:
+    for transform in [leaf for whole in state.transforms for leaf in whole.leaves()]:
         if transform.is_settled:
             continue
         if transform.settles:
@@ -111,7 +111,7 @@ def merged_transforms(before: Model, shards: Sequence[Model]) -> list[Transform]
     """Return the transforms of states that were learned from `before`, with the statistics of all of them."""
     if before.has_begun:
         return deepcopy(before.transforms)
-    return [_merged(list(one)) for one in zip(*(state.transforms for state in shards), strict=True)]
+    return [_merged(list(copies)) for copies in zip(*(state.transforms for state in shards), strict=True)]
 
 
 def _merged(transforms: list[Transform]) -> Transform:
@@ -173,11 +173,6 @@ def mix(start: SomeLearner, learned: Sequence[SomeLearner], by: MixedBy = "queri
         Their weights in the mean: in proportion to the queries (each by its weight) or to the updates since `start`, or
         equal. Statistics of transforms are merged if `start` has learned nothing, else its own stay.
 
-    Returns
-    -------
-    learner
-        A new one.
-
     Raises
     ------
     TypeError
@@ -188,18 +183,18 @@ def mix(start: SomeLearner, learned: Sequence[SomeLearner], by: MixedBy = "queri
     Examples
     --------
     >>> import perceptrank as pr
-    >>> start, one, other = (pr.SlamPerceptron(learning_rate=1.0) for _ in range(3))
-    >>> one.learn_one([[1.0, 0.0], [0.0, 0.0]], [1, 0]), other.learn_one([[0.0, 3.0], [0.0, 0.0]], [1, 0])
+    >>> start, first, second = (pr.SlamPerceptron(learning_rate=1.0) for _ in range(3))
+    >>> first.learn_one([[1.0, 0.0], [0.0, 0.0]], [1, 0]), second.learn_one([[0.0, 3.0], [0.0, 0.0]], [1, 0])
     (True, True)
-    >>> mix(start, [one, other]).weights
+    >>> mix(start, [first, second]).weights
     array([0.5, 1.5])
     """
     check_mixable(start)
-    for one in learned:
-        if type(one) is not type(start):
-            raise TypeError(f"all must be of one kind, got {type(start).__name__} and {type(one).__name__}")
+    for ranker in learned:
+        if type(ranker) is not type(start):
+            raise TypeError(f"all must be of one kind, got {type(start).__name__} and {type(ranker).__name__}")
     mixture = deepcopy(start)
-    mixture.adopt(mixed(start.model, [one.model for one in learned], by))
+    mixture.adopt(mixed(start.model, [ranker.model for ranker in learned], by))
     return mixture
 
 
@@ -217,11 +212,8 @@ def mixed(before: Model, after: Sequence[Model], by: MixedBy = "queries") -> Mod
     shares = _shares(base, shards, by)
     total = np.zeros(result.n_features) + (before.total if before.has_begun else 0.0)
     first = total.copy()
-    weights, tally, more = (
-        np.zeros(result.n_features),
-        base.copy(),
-        {name: 0.0 * each for name, each in result.more.items()},
-    )
+    weights, tally = np.zeros(result.n_features), base.copy()
+    more = {name: 0.0 * values for name, values in result.more.items()}
     tally[_MIXED] = 0.0
     for share, state in zip(shares, shards, strict=True):
         weights += share * state.weights
@@ -248,14 +240,13 @@ def mixed(before: Model, after: Sequence[Model], by: MixedBy = "queries") -> Mod
 
 def _shares(base: Floats, shards: Sequence[Model], by: MixedBy) -> Floats:
     """Return the weights of shards in their mean, which add up to 1."""
-    place = {"queries": ROUND_WEIGHT, "updates": UPDATE_WEIGHT}.get(by)
     counts = np.ones(len(shards))
-    if place is not None:
+    if by != "uniform":
+        place = ROUND_WEIGHT if by == "queries" else UPDATE_WEIGHT
         counts = np.array([state.tally[place] - base[place] for state in shards])
-    whole = float(counts.sum())
-    if not whole > 0:  # no updates, or queries of weight 0: all weights are what they were
-        counts, whole = np.ones(len(shards)), float(len(shards))
-    shares: Floats = counts / whole
+    if not counts.sum() > 0:  # no updates, or queries of weight 0: all weights are what they were
+        counts = np.ones(len(shards))
+    shares: Floats = counts / float(counts.sum())
     return shares
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from perceptrank.distributed.dask_parts import Frames, check_columns, shuffled
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import ready_model
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.columns import declared
 from perceptrank.stream.query_stream import QueryStream
@@ -120,17 +121,17 @@ def evaluate(
     >>> ranker = pr.ListwisePerceptron()
     >>> trace = ranker.learn(stream)
     >>> frame = dd.from_pandas(stream.to_frame(), npartitions=1)
-    >>> found = evaluate(ranker, frame, "ap", assume_grouped=True).compute(scheduler="synchronous")
-    >>> list(found.columns), len(found)
+    >>> table = evaluate(ranker, frame, "ap", assume_grouped=True).compute(scheduler="synchronous")
+    >>> list(table.columns), len(table)
     (['qid', 'ap'], 20)
     """
-    given = check_columns(frame, columns)
+    options = check_columns(frame, columns)
     recorded = tuple(parse_all(measures))
     qid = columns.get("qid", "qid")
     if not assume_grouped:
         frame = shuffled(frame, qid, frame.npartitions)
-    converter = Frames(given, shuffled=not assume_grouped)
-    meta = _table(frame._meta[qid].iloc[:0], qid, {str(one): np.zeros(0) for one in recorded})
+    converter = Frames(options, shuffled=not assume_grouped)
+    meta = _table(frame._meta[qid].iloc[:0], qid, {str(measure): np.zeros(0) for measure in recorded})
     return frame.map_partitions(_measured, ranker, converter, recorded, qid, meta=meta)
 
 
@@ -144,10 +145,10 @@ def _mapped(
     dtype: type,
 ) -> Any:
     columns = list(frame.columns)
-    lacking = [one for one in (qid, *(features or ())) if one not in columns]
+    lacking = [name for name in (qid, *(features or ())) if name not in columns]
     if lacking:
         raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {columns}")
-    if not assume_grouped and ranker.ready_model().has_transforms:
+    if not assume_grouped and ready_model(ranker).has_transforms:
         raise ValueError(
             "the ranker transforms features, perhaps within queries: bring queries together, frame.shuffle(qid), and "
             "say assume_grouped=True"
@@ -161,7 +162,7 @@ def _features_of(ranker: Learner, columns: list[str], qid: str) -> list[str]:
     learned = ranker.model.needed_names
     if learned is not None and set(learned) <= set(columns):
         return list(learned)
-    return [one for one in columns if one not in (qid, *declared())]
+    return [name for name in columns if name not in (qid, *declared())]
 
 
 def _scored(frame: Any, ranker: Learner, qid: str, features: list[str], name: str, dtype: type) -> Any:
@@ -181,12 +182,12 @@ def _places(scores: Any, queries: Any) -> Any:
 
 
 def _measured(frame: Any, ranker: Learner, converter: Frames, recorded: tuple[Measure, ...], qid: str) -> Any:
-    empty = {str(one): np.zeros(0) for one in recorded}
+    empty = {str(measure): np.zeros(0) for measure in recorded}
     if len(frame) == 0:
         return _table(frame[qid].iloc[:0], qid, empty)
     stream = cast(QueryStream, converter(frame))
     scores = ranker.scores(stream)
-    values = {str(one): one.per_query(scores, stream.relevance, stream.offsets) for one in recorded}
+    values = {str(measure): measure.per_query(scores, stream.relevance, stream.offsets) for measure in recorded}
     firsts = frame[qid].drop_duplicates()
     if converter.shuffled:
         firsts = converter.ordered(frame)[qid].drop_duplicates()

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from perceptrank.distributed.splitting import as_asked, pieces_of, split_file, split_stream
+from perceptrank.distributed.splitting import pieces_of, split_file, split_stream
 from perceptrank.io.paths import find_files, is_store
-from perceptrank.io.sources import open_sources
+from perceptrank.io.sources import adapt_block, open_sources
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_positive_whole
@@ -20,9 +20,8 @@ from perceptrank.stream.validation import check_positive_whole
 class ShardError(RuntimeError):
     """A shard could not be learned: its number and data, the worker's address and the worker's message.
 
-    The traceback on the worker is a note of the error. In a comparison it is about a learner in place of a shard.
-
-    What was learned in the epochs before is in the ranker, and in the checkpoint if there is one.
+    The traceback on the worker is a note of the error. In a comparison it is about a learner in place of a shard. The
+    ranker, and the checkpoint if there is one, keep what was learned in the epochs before.
 
     Attributes
     ----------
@@ -84,12 +83,13 @@ class FileShard:
     def blocks(self) -> Blocks:
         """Open the files."""
         options = dict(self.options)
-        found = open_sources(list(self.paths), **options)
-        if options.get("sparse") is None and not options.get("names"):
-            return found
-        wholes = as_blocks(found)
-        parts = wholes if isinstance(found, Scan) else (part for whole in wholes for part in whole.blocks())
-        return (as_asked(part, options) for part in parts)
+        names, sparse = options.get("names"), options.get("sparse")
+        opened = open_sources(list(self.paths), **options)
+        if sparse is None and not names:
+            return opened
+        wholes = as_blocks(opened)
+        parts = wholes if isinstance(opened, Scan) else (part for whole in wholes for part in whole.blocks())
+        return (adapt_block(part, names, sparse) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -117,43 +117,41 @@ class StreamShard:
 
 def file_shards(paths: Sequence[Any], shards: int | None, options: dict[str, Any]) -> list[Shard]:
     """Deal files to shards in their order: one each, or as evenly as their sizes allow to so many shards."""
-    found = [path for given in paths for path in _files(given)]
-    options_ = tuple(sorted(options.items()))
-    if shards is not None and shards > len(found):
-        pieces = pieces_of([_size(path) for path in found], shards)
-        return [
-            shard
-            for path, n in zip(found, pieces, strict=True)
-            for shard in ([FileShard((path,), options_)] if n == 1 else split_file(path, n, options_))
-        ]
-    if shards is None or shards == len(found):
-        return [FileShard((path,), options_) for path in found]
-    groups = _dealt([_size(path) for path in found], shards)
-    return [FileShard(tuple(found[first:last]), options_) for first, last in groups]
+    files = [file for path in paths for file in _files(path)]
+    chosen = tuple(sorted(options.items()))
+    if shards is None or shards == len(files):
+        return [FileShard((path,), chosen) for path in files]
+    sizes = [_size(path) for path in files]
+    if shards < len(files):
+        return [FileShard(tuple(files[first:last]), chosen) for first, last in _deal(sizes, shards)]
+    dealt: list[Shard] = []
+    for path, n in zip(files, pieces_of(sizes, shards), strict=True):
+        dealt += [FileShard((path,), chosen)] if n == 1 else split_file(path, n, chosen)
+    return dealt
 
 
 def stream_shards(streams: Iterable[Blocks], shards: int | None) -> list[StreamShard]:
     """Make a shard of each stream, or so many: of lists of them, or of parts of them."""
-    found = list(streams)
-    for stream in found:
+    whole = list(streams)
+    for stream in whole:
         if not isinstance(stream, QueryStream) and iter(stream) is stream:
             raise TypeError("streams of several epochs must be re-iterable: a QueryStream, a Scan or a list")
-    if shards is None or shards == len(found):
-        return [StreamShard(stream, number) for number, stream in enumerate(found)]
-    known = [stream for stream in found if isinstance(stream, QueryStream)]
-    if len(known) < len(found):
+    if shards is None or shards == len(whole):
+        return [StreamShard(stream, number) for number, stream in enumerate(whole)]
+    known = [stream for stream in whole if isinstance(stream, QueryStream)]
+    if len(known) < len(whole):
         raise TypeError("only streams in memory can be joined or split to other shards: give as many as shards")
     sizes = [stream.n_documents for stream in known]
     dealt: list[Blocks]
-    if shards < len(found):
-        dealt = [known[first:last] for first, last in _dealt(sizes, shards)]
+    if shards < len(whole):
+        dealt = [known[first:last] for first, last in _deal(sizes, shards)]
     else:
         pieces = zip(known, pieces_of(sizes, shards), strict=True)
         dealt = [part for stream, n in pieces for part in ([stream] if n == 1 else split_stream(stream, n))]
     return [StreamShard(stream, number) for number, stream in enumerate(dealt)]
 
 
-def _dealt(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
+def _deal(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
     """Return n runs of neighbours, none empty, each ending where the sum of sizes comes nearest to its part of it."""
     check_positive_whole("shards", n)
     ends, whole, sum_so_far, first = [0], max(1, sum(sizes)), 0, 0
@@ -169,9 +167,9 @@ def _dealt(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(ends))
 
 
-def _files(given: Any) -> list[str]:
-    path = os.fspath(given)
-    return [path] if is_store(Path(path)) else [os.fspath(one) for one in find_files(path)]  # type: ignore[arg-type]
+def _files(name: Any) -> list[str]:
+    path = os.fspath(name)
+    return [path] if is_store(Path(path)) else [os.fspath(file) for file in find_files(path)]  # type: ignore[arg-type]
 
 
 def _size(path: str) -> int:
@@ -190,20 +188,17 @@ def as_shards(parts: Any, shards: int | None = None, options: dict[str, Any] | N
         )
     if not isinstance(parts, Iterable):
         raise TypeError(f"parts must be files, streams or a Dask collection, got {type(parts).__name__}")
-    found = list(parts)
-    if not found:
+    several = list(parts)
+    if not several:
         raise ValueError("parts must not be empty: there are no queries to learn from")
-    made: list[Shard]
-    if all(isinstance(one, (str, os.PathLike)) for one in found):
-        made = [*file_shards(found, shards, options or {})]
-    elif options:
+    if all(isinstance(part, (str, os.PathLike)) for part in several):
+        return file_shards(several, shards, options or {})
+    if options:
         raise TypeError(f"{', '.join(options)} apply to files only")
-    else:
-        made = [*stream_shards(found, shards)]
-    return made
+    return [*stream_shards(several, shards)]
 
 
 def shard_error(of: str, number: int, name: str, where: str, error: BaseException) -> ShardError:
     """Return the error of a shard, or of whatever the work is done with, with what the worker said."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ShardError(number, f"{of} {number} ({name}) failed{where}: {said}")
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ShardError(number, f"{of} {number} ({name}) failed{where}: {message}")

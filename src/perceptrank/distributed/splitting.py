@@ -12,10 +12,10 @@ from typing import Any, cast
 import numpy as np
 
 from perceptrank.io.letor.reader import scan_letor
-from perceptrank.io.sources import format_of, open_sources
+from perceptrank.io.sources import adapt_block, format_of, open_sources
 from perceptrank.io.store import Store
 from perceptrank.kernels.arrays import Ints
-from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.blocks import Blocks, Scan, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 
 _QUERY = re.compile(rb"\s*[^\s#]\S*\s+qid:(\S+)")
@@ -50,20 +50,10 @@ class StoreShard:
         for block in cast(Store, open_sources([self.path], **options)).blocks():
             start, stop = max(0, self.first - place), min(len(block), self.stop - place)
             if start < stop:
-                yield as_asked(block[start:stop], options)
+                yield adapt_block(block[start:stop], options.get("names"), options.get("sparse"))
             place += len(block)
             if place >= self.stop:
                 return
-
-
-@dataclass(frozen=True)
-class Queries:
-    """The queries of such a shard as a stream, which can be iterated again and again."""
-
-    shard: StoreShard
-
-    def __iter__(self) -> Iterator[QueryStream]:
-        return self.shard.blocks()
 
 
 @dataclass(frozen=True)
@@ -91,7 +81,7 @@ class TextShard:
         with open(self.path, "rb") as file:
             section = _Section(self.name, file, self.header, self.first, self.stop)
             for block in scan_letor(cast(Any, section), **dict(self.options)):
-                yield as_asked(block, {"names": self.names})
+                yield adapt_block(block, self.names, None)
 
 
 class _Section(io.RawIOBase):
@@ -102,7 +92,6 @@ class _Section(io.RawIOBase):
         file.seek(first)
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -114,19 +103,6 @@ class _Section(io.RawIOBase):
             self._left -= len(content)
         buffer[: len(content)] = content
         return len(content)
-
-
-def as_asked(block: QueryStream, options: dict[str, Any]) -> QueryStream:
-    """Return a block with the features that a ranker knows, if it has all of them, and sparse or dense if that is said.
-
-    Stores and Parquet files have features as they are there, with others and in any order.
-    """
-    names, sparse = options.get("names"), options.get("sparse")
-    if names and block.feature_names and block.feature_names != names and set(names) <= set(block.feature_names):
-        block = block.select(names)
-    if sparse is None:
-        return block
-    return block.to_sparse() if sparse else block.to_dense()
 
 
 def split_file(path: str, n: int, options: tuple[tuple[str, Any], ...]) -> Sequence[StoreShard | TextShard]:
@@ -147,7 +123,8 @@ def split_stream(stream: QueryStream, n: int) -> list[Blocks]:
     """
     cuts = cuts_of(stream.offsets, n)
     if isinstance(stream, Store):
-        return [Queries(StoreShard(os.fspath(stream.path), *bounds)) for bounds in cuts]
+        shards = [StoreShard(os.fspath(stream.path), *bounds) for bounds in cuts]
+        return [Scan(shard.blocks, shard.name) for shard in shards]
     return [stream[first:last] for first, last in cuts]
 
 
@@ -198,13 +175,13 @@ def _split_text(path: str, n: int, options: dict[str, Any]) -> list[TextShard]:
         start = file.tell()
         if _QUERY.match(file.readline()) is None:
             raise ValueError(f"{path} cannot be split to shards: {_ADVICE}")
-        found = {_query_after(file, start + (size - start) * number // n) for number in range(1, n)}
-    ends = [start, *sorted(found - {start, size}), size]
+        starts = {_query_after(file, start + (size - start) * number // n) for number in range(1, n)}
+    ends = [start, *sorted(starts - {start, size}), size]
     whole = next(as_blocks(open_sources([path], **options)))  # which has as many features as all of the file
     known = {name: value for name, value in options.items() if name not in _NOT_OF_TEXT}
     known |= {"n_features": whole.n_features, "sparse": whole.is_sparse}
-    given, names = tuple(sorted(known.items())), options.get("names")
-    return [TextShard(path, header, *bounds, given, names) for bounds in itertools.pairwise(ends)]
+    chosen, names = tuple(sorted(known.items())), options.get("names")
+    return [TextShard(path, header, *bounds, chosen, names) for bounds in itertools.pairwise(ends)]
 
 
 def _header_of(file: io.BufferedReader) -> bytes:
@@ -228,9 +205,9 @@ def _query_after(file: io.BufferedReader, place: int) -> int:
         line = file.readline()
         if not line:
             return start
-        found = _QUERY.match(line)
-        if found is None:
+        query = _QUERY.match(line)
+        if query is None:
             continue
-        if current is not None and found[1] != current:
+        if current is not None and query[1] != current:
             return start
-        current = found[1]
+        current = query[1]

@@ -287,7 +287,7 @@ class Comparison:
                 for order, place in zip(orders, places, strict=True)
             ]
         )
-        weights, counted = orders[0][self.names[0]].weights, ~np.isnan(values).any(axis=0)
+        weights, counted = orders[0][self.names[0]].query_weights, ~np.isnan(values).any(axis=0)
         if weights is not None:
             weights = _put_back(weights, places[0])
             counted &= weights > 0

@@ -72,8 +72,8 @@ class WorstQueries:
     ) -> None:
         """Take a block, with the numbers of its first query and row, and both rankers' values and scores."""
         losses = values[1] - values[0]
-        if block.weights is not None:
-            losses = np.where(block.weights > 0, losses, 0.0)  # a query of weight 0 does not count
+        if block.query_weights is not None:
+            losses = np.where(block.query_weights > 0, losses, 0.0)  # a query of weight 0 does not count
         bar = self.changes[-1].difference if len(self.changes) == self._n else 0.0
         below = np.flatnonzero(losses < bar)
         for q in below[np.argsort(losses[below], kind="stable")][: self._n].tolist():

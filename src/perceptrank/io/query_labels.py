@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.parquet_columns import (
-    content_of,
-    import_pyarrow,
-    open_parquet,
-)
+from perceptrank.io.parquet_columns import content_of, import_pyarrow, open_parquet
 from perceptrank.io.paths import PathLike, Source, find_files
 from perceptrank.io.sources import format_of
 from perceptrank.io.tables.columns import missing_column
-from perceptrank.io.tables.reading import as_wanted, open_table
+from perceptrank.io.tables.reader import as_wanted, open_table
 from perceptrank.io.tables.rows import parse_number
 
 _BATCH_ROWS = 2**16
@@ -51,10 +45,6 @@ def read_labels(
     ------
     FormatError
         If no file has the column, or a query has two values.
-    FileNotFoundError
-        If a path does not exist or matches no file.
-    ValueError
-        If a file is neither a table nor Parquet.
 
     Examples
     --------
@@ -72,18 +62,18 @@ def read_labels(
         except FileFormatError as problem:  # the column may be in the other tables
             error = error or problem
             continue
-        return _numbers_if_all_are(_one_each(pairs, column))
+        return _as_numbers(_join_labels(pairs, column))
     assert error is not None
     raise error
 
 
-def _one_each(pairs: list[tuple[str, tuple[Any, Any]]], column: str) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+def _join_labels(pairs: list[tuple[str, tuple[Any, Any]]], column: str) -> dict[Any, Any]:
+    labels: dict[Any, Any] = {}
     for path, (query, value) in pairs:
-        if found.setdefault(query, value) != value:
-            problem = f": column {column!r} must have one value per query, got {found[query]!r} and {value!r}"
+        if labels.setdefault(query, value) != value:
+            problem = f": column {column!r} must have one value per query, got {labels[query]!r} and {value!r}"
             raise FileFormatError(path, f"{problem} for query {query!r}")
-    return found
+    return labels
 
 
 def _pairs(file: Source, column: str, qid: str | None) -> Iterator[tuple[Any, Any]]:
@@ -94,7 +84,7 @@ def _pairs(file: Source, column: str, qid: str | None) -> Iterator[tuple[Any, An
     if kind != "table":
         what = "LETOR text" if kind == "letor" else "a store"
         raise ValueError(f"{file} is {what}, which has no column {column!r}: those are of tables and Parquet files")
-    table = open_table(str(file), as_wanted({"qid": qid}), {"qid"}, with_features=False, dtype=np.float32)
+    table = open_table(str(file), as_wanted({"qid": qid})._replace(with_features=False))
     for queries, values in table.labels(column):
         yield from zip(queries, values, strict=True)
 
@@ -120,18 +110,18 @@ def _parquet_pairs(path: str, column: str, qid: str) -> Iterator[tuple[Any, Any]
         yield from zip(both[0], values, strict=True)
 
 
-def _numbers_if_all_are(found: dict[Any, Any]) -> dict[Any, Any]:
-    texts = [value for value in found.values() if isinstance(value, str)]
+def _as_numbers(labels: dict[Any, Any]) -> dict[Any, Any]:
+    """Return labels as numbers if all texts are, whole ones if all are; None where a label is missing."""
     try:
-        numbers = {text: parse_number(text) for text in texts}
+        numbers = {text: parse_number(text) for text in labels.values() if isinstance(text, str)}
     except ValueError:
-        return found
+        return labels
     whole = all(number.is_integer() for number in numbers.values() if number == number)  # noqa: PLR0124
 
-    def number(value: Any) -> Any:
-        one = numbers.get(value, value) if isinstance(value, str) else value
-        if one is None or one != one:  # noqa: PLR0124
+    def as_number(value: Any) -> Any:
+        number = numbers.get(value, value) if isinstance(value, str) else value
+        if number is None or number != number:  # noqa: PLR0124
             return None
-        return int(one) if whole and isinstance(value, str) else one
+        return int(number) if whole and isinstance(value, str) else number
 
-    return {query: number(value) for query, value in found.items()}
+    return {query: as_number(value) for query, value in labels.items()}

@@ -13,7 +13,7 @@ from perceptrank.stream.query_stream import QueryStream
 
 if TYPE_CHECKING:
     from perceptrank.io.tables.columns import Format as TableFormat
-    from perceptrank.io.tables.reading import Report
+    from perceptrank.io.tables.reader import Report
 
 Format = Literal["store", "parquet", "table", "letor"]
 _PARQUET_MAGIC = b"PAR1"
@@ -143,6 +143,18 @@ def open_sources(
 
     stores = [open_store(path, comments=comments) for path in paths]
     return stores[0] if len(stores) == 1 else QueryStream.concatenate(stores) if whole else stores
+
+
+def adapt_block(block: QueryStream, names: tuple[str, ...] | None, sparse: bool | None) -> QueryStream:
+    """Return a block with the features of these names, if it has all of them, and sparse or dense if that is chosen.
+
+    Stores and Parquet files have features as they were written, with others and in any order.
+    """
+    if names and block.feature_names and block.feature_names != names and set(names) <= set(block.feature_names):
+        block = block.select(names)
+    if sparse is None:
+        return block
+    return block.to_sparse() if sparse else block.to_dense()
 
 
 def _open_tables(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from perceptrank.kernels.scoring import score_rows
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.model import Model
-from perceptrank.learners.rounds import adapt, are_valid, close_round, lead_of
+from perceptrank.learners.rounds import Pass, adapt, are_valid, close_round, lead_of
 from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
@@ -117,6 +117,11 @@ def combine(weights: Floats, members: FloatRows, successes: Floats, right: float
             mean[k] /= whole
 
 
+def room_for_pairs(longest: int) -> tuple[IntRows]:
+    """Return room for all pairs of a query of so many documents."""
+    return (np.empty((longest * longest // 2 + 1, 2), np.int64),)
+
+
 class CommitteeModel(Model):
     """The model of a committee; its weights are those of the current hypothesis."""
 
@@ -163,14 +168,13 @@ class CommitteePerceptron(CompiledLearner):
 
     algorithm = "committee"
     model_class = CommitteeModel
-    accepts_weights = True
+    accepts_query_weights = True
     fixed = ("n_members",)
     cost = "m² d"
     takes = "pairs"
     depends_on_rate = False
     average: ClassVar[bool] = False  # type: ignore[misc]
-    kernel = committee_pass
-    rows = 0, 0, 2
+    kernel = Pass(committee_pass, (0, 0, 2), room_for_pairs)
 
     n_members: int = 20
     _: KW_ONLY
@@ -187,6 +191,3 @@ class CommitteePerceptron(CompiledLearner):
         check_positive_whole("n_members", self.n_members)
         check_seed(self.seed)
         return check_positive("learning_rate", self.learning_rate), int(self.seed)
-
-    def _extra(self, state: Model, longest: int) -> tuple[Any, ...]:
-        return *super()._extra(state, longest), np.empty((longest * longest // 2 + 1, 2), np.int64)

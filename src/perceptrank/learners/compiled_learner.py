@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
@@ -13,36 +12,36 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import Scratch, borrow_scratch
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
+from perceptrank.learners.rounds import Pass
 from perceptrank.learners.tally import ListSettings, SparseIterates
 from perceptrank.measures.gains import discounts
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 
+_SHARED = {"squares", "faded"}  # arrays that every pass has, in the squares and the tally of its state
+
 
 class CompiledLearner(Learner):
     """A learner that hands blocks of queries to a compiled pass.
 
-    A subclass names its pass and the rows of scratch that it uses, and says with which settings it is called. See
+    A subclass names its pass, and says with which settings it is called. See
     docs/learners/your-own.md for a complete one.
 
     Attributes
     ----------
-    kernel : compiled function
-        `kernel(settings, block, state, record, scratch)`, with the arrays of `extra_state`, if any, as a tuple before
-        `record`; returns how many queries were learned before an invalid value.
+    kernel : Pass
+        What `list_pass` returns; or a compiled function `function(settings, block, state, record, scratch)`, with the
+        arrays of `extra_state`, if any, as a tuple before `record`, that returns how many queries were learned before
+        an invalid value; and the rows of scratch that it takes.
     accepts_sparse : bool
         True if its pass reads features by `open_query` and `close_query` alone: it then takes sparse ones as well.
-    accepts_weights : bool
+    accepts_query_weights : bool
         True if its pass closes each query by `close_query`: weights of queries then scale its steps.
-    rows : (int, int, int)
-        How many rows of floats, of integers (one place per document, and two over) and of vectors (one place per
-        feature) the pass uses.
     """
 
     cost: ClassVar[str] = "that of its pass"
-    kernel: ClassVar[Callable[..., int]]
-    rows: ClassVar[tuple[int, int, int]]
+    kernel: ClassVar[Pass]
 
     _: KW_ONLY
     average: bool = False
@@ -56,14 +55,10 @@ class CompiledLearner(Learner):
         super()._check_parameters()
         self._settings: tuple[Any, ...] = self._make_settings()
 
-    def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
-        """Return the pass and its rows of scratch, for the settings at hand."""
-        return type(self).kernel, self.rows
-
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        kernel, rows = self._kernel()
+        function, rows, spare = self.kernel
         longest = len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max())
         core: Any
         if isinstance(X, SparseFeatures):
@@ -72,14 +67,11 @@ class CompiledLearner(Learner):
         else:
             core, scratch = state.core, borrow_scratch(longest, X.shape[1], *rows)
             block = X, relevance, offsets, discounts(longest)
-        if extra := self._extra(state, longest):
-            return kernel(self._settings, block, core, extra, (predicted, masses), scratch)
-        return kernel(self._settings, block, core, (predicted, masses), scratch)
-
-    def _extra(self, state: Model, longest: int) -> tuple[Any, ...]:
-        """Return the arrays that only this learner's pass takes, those of `extra_state` in their order first."""
-        shared = {"squares", "faded"}  # which every pass has, in the squares and the tally of its state
-        return tuple(values for name, values in state.more.items() if name not in shared) if state.more else ()
+        extra = tuple(values for name, values in state.more.items() if name not in _SHARED) if state.more else ()
+        if not extra:
+            return function(self._settings, block, core, (predicted, masses), scratch)
+        extra += spare(longest) if spare else ()
+        return function(self._settings, block, core, extra, (predicted, masses), scratch)
 
 
 def list_settings(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,20 +17,19 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.learners.learning import advance, begin, learn_query, learn_stream
+from perceptrank.learners.learning import advance, learn_query, learn_stream, measure_of, ready_model
 from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
 from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
 from perceptrank.learners.tally import ROUNDS, UPDATES
-from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
+from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import (
     ParameterError,
     as_grades,
-    check_positive_whole,
 )
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
 from perceptrank.transforms.parsing import make_transforms
@@ -78,16 +77,14 @@ class Learner(Estimator):
         True if features of a larger scale count for more, so that those of very different scales need transforms.
     accepts_sparse : bool
         True if it learns from sparse features.
-    accepts_weights : bool
+    accepts_query_weights : bool
         True if the weights of queries scale what it learns from them; if not, all must be 1.
-    without_weights : str
+    without_query_weights : str
         The reason, if it accepts no weights.
     learns : bool
         False of a ranker that stays as it is; it needs settings, and is not among `perceptrank.algorithms`.
     reads_labels : bool
         True if grades may be labels -1 and 1, and examples without queries are learned one by one.
-    wraps : bool
-        True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
         Parameters that cannot change once something was learned.
     model_class : type
@@ -111,14 +108,12 @@ class Learner(Estimator):
     depends_on_rate: ClassVar[bool] = True
     depends_on_scale: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = False
-    accepts_weights: ClassVar[bool] = False
-    without_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
+    accepts_query_weights: ClassVar[bool] = False
+    without_query_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
     learns: ClassVar[bool] = True
     reads_labels: ClassVar[bool] = False
-    wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
 
-    never_negative: ClassVar[tuple[str, ...]] = ()
     model_class: ClassVar[type[Model]] = Model
 
     average: bool = False
@@ -130,7 +125,6 @@ class Learner(Estimator):
 
     __signature__: ClassVar[inspect.Signature]
     _model: Model
-    _beginning = Beginning()
 
     def __init_subclass__(cls) -> None:
         maker = next(base for base in cls.__mro__ if "__init__" in vars(base))
@@ -149,9 +143,6 @@ class Learner(Estimator):
             setattr(cls, parameter.name, Parameter(parameter.name, parameter.default))
 
     def __post_init__(self) -> None:
-        self._start()
-
-    def _start(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""
         self._check_parameters()
         self._lock = RLock()
@@ -162,13 +153,14 @@ class Learner(Estimator):
         if model is None:
             model = self.model_class(make_transforms(self._own_transform()))
         model.kind, model.average = type(self).__name__, bool(self.average)
+        model.beginning = Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
         return model
 
     def _own_transform(self) -> TransformLike:
         """Return the transforms that features go through first, as settings name them."""
         # Weights of features as they are, known by name, stay what they are.
         is_auto = isinstance(self.transforms, str) and self.transforms == "auto"
-        return None if is_auto and self.beginning.is_by_feature else self.transforms
+        return None if is_auto and isinstance(self.initial_weights, Mapping) else self.transforms
 
     @abstractmethod
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
@@ -183,16 +175,6 @@ class Learner(Estimator):
     def name(self) -> str:
         """Name on the command line."""
         return self.algorithm
-
-    @property
-    def beginning(self) -> Beginning:
-        """The weights to start from, and the signs that weights keep."""
-        return self._beginning
-
-    @property
-    def own_measure(self) -> Measure:
-        """The measure that `learn` records and `score` returns by default."""
-        return parse(getattr(self, "measure", NDCG(10)))
 
     @property
     def model(self) -> Model:
@@ -265,50 +247,13 @@ class Learner(Estimator):
         UserWarning
             If, the first time, features differ so much in spread that the largest decide alone.
         """
-        recorded = [self.own_measure] if measures is None else parse_all(measures)
+        recorded = [measure_of(self)] if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
             return advance(self, learn_stream, stream, recorded)
         traces = [advance(self, learn_stream, block, recorded) for block in as_blocks(stream)]
         if not traces:
             raise ValueError("the stream has no queries")
         return Trace.concatenate(traces)
-
-    def ready_model(
-        self,
-        n_features: int | None = None,
-        names: tuple[str, ...] | None = None,
-        *,
-        sparse: bool = False,
-        model: Model | None = None,
-    ) -> Model:
-        """Return the model that ranks these features: if nothing was learned, that of the initial weights.
-
-        Parameters
-        ----------
-        n_features : int, optional
-            Number of features, before the transforms; by default the features are those that initial weights name.
-        names : tuple of str, optional
-            Their names, if they have any.
-        sparse : bool
-            True if they are sparse.
-        model : Model, optional
-            Where to begin; by default the current one.
-
-        Raises
-        ------
-        ValueError
-            If the initial weights, or constraints, are not about such features.
-        """
-        model = self._model if model is None else model
-        if n_features is None:
-            names = self.beginning.features
-            n_features = len(names or ())
-        if model.has_begun or not self.beginning.ranks or not n_features:
-            return model
-        ready = model.copy()
-        ready.feature_names = names
-        begin(self, ready, n_features, sparse=sparse)
-        return ready
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:
         """Learn from one query.
@@ -484,7 +429,7 @@ class Learner(Estimator):
         features, names = as_named_features(X)
         model = self._model
         model.check_features(features.shape[1], names)
-        model = self.ready_model(features.shape[1], names, sparse=isinstance(features, SparseFeatures), model=model)
+        model = ready_model(self, features.shape[1], names, sparse=isinstance(features, SparseFeatures), model=model)
         return model.predict(features, names, qid, group)
 
     def scores(self, stream: QueryStream) -> Floats:
@@ -500,7 +445,7 @@ class Learner(Estimator):
         ValueError
             If a feature is invalid, the features are not those that were learned, or scores overflow.
         """
-        model = self.ready_model(stream.n_features, stream.feature_names, sparse=stream.is_sparse)
+        model = ready_model(self, stream.n_features, stream.feature_names, sparse=stream.is_sparse)
         return model.scores(stream)
 
     def rank(self, X: npt.ArrayLike) -> Ints:
@@ -602,37 +547,6 @@ class Learner(Estimator):
         """
         return self._model.all_transforms
 
-    def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document, infinity if there is none.
-
-        It is known before anything is seen, and is a radius for `guarantee`.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of features, before the transforms.
-        longest : int
-            Largest number of documents of a query.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not a positive whole number.
-
-        Examples
-        --------
-        >>> import perceptrank as pr
-        >>> round(pr.ListwisePerceptron(transforms="auto").largest_norm(136, longest=120), 1)
-        130.9
-        """
-        check_positive_whole("n_features", n_features)
-        check_positive_whole("longest", longest)
-        norm = np.inf
-        for transform in self.transforms_:
-            norm = transform.largest_norm_after(norm, n_features, longest)
-            n_features = transform.n_outputs(n_features)
-        return norm
-
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the arrays that a learner has beside weights and counts, before anything was learned.
 
@@ -730,4 +644,4 @@ class Learner(Estimator):
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
-        self._beginning = Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+        Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)

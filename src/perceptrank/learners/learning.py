@@ -12,7 +12,7 @@ import numpy as np
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.model import Model, as_learned, named, transformed
-from perceptrank.measures import Measure
+from perceptrank.measures import NDCG, Measure, parse
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
@@ -71,9 +71,15 @@ def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: 
         raise
 
 
+def measure_of(learner: Learner) -> Measure:
+    """Return the measure that `learn` records and `score` returns by default: that which is learned, or NDCG@10."""
+    inner = learner.model.inner
+    return parse(getattr(learner, "measure", NDCG(10))) if inner is None else measure_of(inner)
+
+
 def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: list[Measure]) -> Trace:
     """Learn a block of a stream, and measure its rankings."""
-    first, predicted, weights = model.queries, np.empty(block.n_documents), block.weights
+    first, predicted, weights = model.queries, np.empty(block.n_documents), block.query_weights
     masses = np.ones(len(block)) if weights is None else weights.copy()
     if weights is not None:
         check_weights(learner, model, weights)
@@ -105,15 +111,17 @@ def check_weights(learner: Learner, model: Model, weights: Floats) -> None:
     model.check_weights(weights)
     if model.learners or (weights == 1.0).all():
         return
-    if not learner.accepts_weights:
+    if not learner.accepts_query_weights:
         raise ValueError(
-            f"{learner.name} takes no weights of queries, as {learner.without_weights}: all must be 1, got "
-            f"{weights[weights != 1.0][0]}; with_weights(None) leaves those of a stream out"
+            f"{learner.name} takes no weights of queries, as {learner.without_query_weights}: all must be 1, got "
+            f"{weights[weights != 1.0][0]}; with_query_weights(None) leaves those of a stream out"
         )
     bad = (weights > LARGEST_QUERY_WEIGHT) | ((weights < 1 / LARGEST_QUERY_WEIGHT) & (weights != 0.0))
     if bad.any():
         smallest = 1 / LARGEST_QUERY_WEIGHT
-        raise ValueError(f"weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}")
+        raise ValueError(
+            f"query_weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}"
+        )
 
 
 def learn_transforms(learner: Learner, model: Model, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
@@ -164,14 +172,38 @@ def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = Fal
         n_features = transform.n_outputs(n_features)
     if sparse:
         check_room(f"weights of {n_features} features", 2 * n_features)
-    weights, signs = learner.beginning.weights(model, n_features), learner.beginning.signs(model)
+    weights, signs = model.beginning.weights(model, n_features), model.beginning.signs(model)
     model.begin(n_features, learner.extra_state(n_features), sparse=sparse, weights=weights, signs=signs)
     for member in model.members:
-        if not model.transforms and member.beginning.names_features:
+        if not model.transforms and member.model.beginning.names_features:
             member.model.feature_names = model.feature_names
         begin(member, member.model, model.n_features, sparse=model.is_sparse)
-    if learner.beginning.ranks:
+    if model.beginning.ranks:
         model.follow_members()
+
+
+def ready_model(
+    learner: Learner,
+    n_features: int | None = None,
+    names: tuple[str, ...] | None = None,
+    *,
+    sparse: bool = False,
+    model: Model | None = None,
+) -> Model:
+    """Return the model that ranks these features: if nothing was learned, that of the learner's initial weights.
+
+    Without a number of features, they are those that the initial weights name, if they do.
+    """
+    model = learner.model if model is None else model
+    if n_features is None:
+        names = model.beginning.features
+        n_features = len(names or ())
+    if model.has_begun or not model.beginning.ranks or not n_features:
+        return model
+    ready = model.copy()
+    ready.feature_names = names
+    begin(learner, ready, n_features, sparse=sparse)
+    return ready
 
 
 def learn_query(

@@ -58,10 +58,10 @@ class MinimaxPerceptron(CompiledLearner, Startable):
 
     algorithm = "minimax"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + g)"
     depends_on_rate = False
-    kernel, rows = list_pass(minimax_rule, floats=2, ints=3)
+    kernel = list_pass(minimax_rule, floats=2, ints=3)
 
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY
@@ -70,7 +70,7 @@ class MinimaxPerceptron(CompiledLearner, Startable):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self.beginning.theorem(theorems.pair_perceptron())
+        return self._model.beginning.theorem(theorems.pair_perceptron())
 
     def _make_settings(self) -> ListSettings:
         weighing = weighing_of(self.measure)

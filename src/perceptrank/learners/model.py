@@ -1,7 +1,7 @@
 """The model of a learner: all that it has learned at one moment, and how that ranks."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.sparse_rounds import LAG, WEIGHT, WIDTH, score_by_table
-from perceptrank.learners.starting import NO_SIGNS, check_signs
+from perceptrank.learners.starting import NO_SIGNS, Beginning, check_signs
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
     LARGEST_REACH,
@@ -37,6 +37,7 @@ from perceptrank.stream.validation import (
     as_any_features,
     as_identifiers,
     bad_feature,
+    check_positive_whole,
     column_names,
     find_bad_feature,
     read_only,
@@ -102,6 +103,7 @@ class Counts(NamedTuple):
 
     rounds: int
     updates: int
+    mixings: int
     mass: float
     squared_steps: float
     largest_squared_reach: float
@@ -109,7 +111,6 @@ class Counts(NamedTuple):
     mean_loss: float
     current_loss: float
     used_loss: float
-    mixings: int
 
 
 class Model:
@@ -125,6 +126,8 @@ class Model:
         Class of the learner.
     average : bool
         True if the learner ranks with the mean of all iterates.
+    beginning : Beginning
+        The weights to start from, and the signs that weights keep.
     has_begun : bool
         True if the number of features is known, and all arrays are there.
     is_sparse : bool
@@ -165,6 +168,7 @@ class Model:
     __slots__ = (
         "_whole",
         "average",
+        "beginning",
         "core",
         "feature_names",
         "has_begun",
@@ -180,8 +184,10 @@ class Model:
         "transforms",
     )
 
+    never_negative: ClassVar[tuple[str, ...]] = ("squares",)  # arrays of `more`
+
     def __init__(self, transforms: list[Transform], kind: str = "", *, average: bool = False) -> None:
-        self.kind, self.average = kind, average
+        self.kind, self.average, self.beginning = kind, average, Beginning()
         self.has_begun = self.is_sparse = False
         self._whole: Floats = _NONE
         self.signs: Floats = NO_SIGNS
@@ -273,7 +279,7 @@ class Model:
     def copy(self) -> "Model":
         """Return a copy that can be changed without changing this model."""
         state = type(self).__new__(type(self))
-        state.kind, state.average = self.kind, self.average
+        state.kind, state.average, state.beginning = self.kind, self.average, self.beginning
         state.more = {name: values.copy() for name, values in self.more.items()} if self.more else {}
         state.signs = self.signs
         if self.has_begun:
@@ -284,7 +290,9 @@ class Model:
         state.queries, state.n_inputs = self.queries, self.n_inputs
         state.feature_names, state.inner = self.feature_names, self.inner
         state.transforms = make_transforms(self.transforms) if self.transforms else []
-        state.members = [one.with_model(one.model.copy()) for one in self.members] if self.members else []
+        state.members = [member.with_model(member.model.copy()) for member in self.members] if self.members else []
+        for name in type(self).__slots__ if type(self) is not Model else ():
+            setattr(state, name, getattr(self, name))
         return state
 
     # Reading
@@ -320,19 +328,11 @@ class Model:
     @property
     def counts(self) -> Counts:
         """Counters and sums of all rounds so far."""
-        values = (self.tally if self.has_begun else np.zeros(TALLY_LENGTH)).tolist()
-        return Counts(
-            rounds=int(values[ROUNDS]),
-            updates=int(values[UPDATES]),
-            mass=values[MASS],
-            squared_steps=values[SQUARED_STEPS],
-            largest_squared_reach=values[LARGEST_REACH],
-            largest_weight=values[LARGEST_WEIGHT],
-            mean_loss=values[MEAN_LOSS],
-            current_loss=values[CURRENT_LOSS],
-            used_loss=values[USED_LOSS],
-            mixings=int(values[MIXINGS]),
-        )
+        tally = self.tally if self.has_begun else np.zeros(TALLY_LENGTH)
+        whole = (int(tally[place]) for place in (ROUNDS, UPDATES, MIXINGS))
+        places = _SUMS | _WEIGHTS | _LOSSES
+        sums: Any = {name: float(tally[places[name]]) for name in Counts._fields[3:]}
+        return Counts(*whole, **sums)
 
     def check_signs(self, what: str, weights: Floats) -> None:
         """Raise unless weights of transformed features have the signs that those of the model keep."""
@@ -497,6 +497,37 @@ class Model:
         # Features that become many take memory in proportion to what they become.
         return stream.blocks(min(TRANSFORMED_BYTES, _WIDEST_BYTES * widths[0] // max(widths)))
 
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document, infinity if there is none.
+
+        It is known before anything is seen, and is a radius for a learner's `guarantee`.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transforms.
+        longest : int
+            Largest number of documents of a query.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not a positive whole number.
+
+        Examples
+        --------
+        >>> import perceptrank as pr
+        >>> round(pr.ListwisePerceptron(transforms="auto").model.largest_norm(136, longest=120), 1)
+        130.9
+        """
+        check_positive_whole("n_features", n_features)
+        check_positive_whole("longest", longest)
+        norm = np.inf
+        for transform in self.all_transforms:
+            norm = transform.largest_norm_after(norm, n_features, longest)
+            n_features = transform.n_outputs(n_features)
+        return norm
+
     def check_values(self, stream: QueryStream) -> None:
         """Raise if a feature has a value that cannot be taken, such as one that is missing; passes notice only that."""
         start = 0
@@ -509,19 +540,19 @@ class Model:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.queries} queries, {self.n_inputs} features)"
 
-    def __reduce__(self) -> Any:
-        kept = self.queries, self.n_inputs, self.feature_names, self.inner, self.members
-        return _unpickled, (
-            type(self),
-            self.kind,
-            self.average,
-            self.transforms,
-            self._whole,
-            self.signs,
-            self.more,
-            self.is_sparse,
-            *kept,
-        )
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._slots() if name not in ("core", "table")}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        for name, value in kept.items():
+            setattr(self, name, value)
+        self.core, self.table = (_NONE, _NONE, _NONE, _NONE), _NONE
+        if self.has_begun:
+            self._arrange(self._whole, sparse=self.is_sparse)
+
+    @classmethod
+    def _slots(cls) -> list[str]:
+        return [name for kind in cls.__mro__ for name in getattr(kind, "__slots__", ())]
 
     def as_plain(self) -> dict[str, Any]:
         """Return the arrays as numbers and lists, for a model file."""
@@ -565,7 +596,10 @@ class Model:
             if self.tally[place] < 0:
                 raise ValueError(f"{name} must not be negative, got {plain[name]}")
         self._check_weights()
-        factor, since = self.more.get("faded", (1.0, 0.0))
+        for name in self.never_negative:
+            if name in more and (more[name] < 0).any():
+                raise ValueError(f"{name} must not be negative")
+        factor, since = more.get("faded", (1.0, 0.0))
         if not (0.0 < factor <= 1.0 and since >= 0.0):
             raise ValueError(f"faded must be a factor from 0 to 1 and a sum of weights, got {factor} and {since}")
 
@@ -618,25 +652,6 @@ def _from_non_zeros(name: str, plain: Any, n: int) -> Floats:
     vector = np.zeros(n)
     vector[places.astype(np.int64)] = values
     return vector
-
-
-def _unpickled(
-    of: type[Model],
-    kind: str,
-    average: bool,
-    transforms: list[Transform],
-    whole: Floats,
-    signs: Floats,
-    more: dict[str, Floats],
-    is_sparse: bool,
-    *rest: Any,
-) -> Model:
-    state = of(transforms, kind, average=average)
-    state.more, state.signs = more, signs
-    if len(whole):
-        state._arrange(whole, sparse=is_sparse)
-    state.queries, state.n_inputs, state.feature_names, state.inner, state.members = rest
-    return state
 
 
 def _difference(names: tuple[str, ...] | None, learned: tuple[str, ...] | None) -> str:

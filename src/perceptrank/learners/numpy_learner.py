@@ -22,26 +22,17 @@ from perceptrank.transforms.transform import TransformLike
 class NumpyLearner(Learner):
     """A learner whose rule is a method: the scores and grades of one query to a coefficient per document, or a step.
 
-    A subclass has an `algorithm` name and `update`. It has learning rate, averaging, transforms, AdaGrad, model files,
-    traces, `learn_one` and scikit-learn's protocol from here; see docs/learners/your-own.md. Its
-    parameters are declared as those of a dataclass are; a method `check` raises if one is invalid. A constructor of its
-    own stores its arguments under their names and ends in `self._start()`; the parameters below that it does not take
-    keep their defaults.
-
-    Parameters
-    ----------
-    learning_rate : float > 0
-        Factor of every step.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
+    A subclass has an `algorithm` name and `update`. It inherits learning rate, averaging, transforms, AdaGrad, model
+    files, traces, `learn_one` and scikit-learn's protocol; see docs/learners/your-own.md. Its parameters are declared
+    as those of a dataclass are; a method `check` raises if one is invalid. A constructor of its own stores its
+    arguments under their names and ends in `self.__post_init__()`; parameters that it does not take keep their
+    defaults. `learning_rate`, `average` and `transforms` are described in `Learner`.
 
     Attributes
     ----------
     returns : either "coefficients" or "step"
         What `update` returns: a coefficient per document, or a step per feature.
-    accepts_weights : bool
+    accepts_query_weights : bool
         True, unless a subclass says otherwise: steps are multiplied by the weights of their queries.
 
     Examples
@@ -63,7 +54,7 @@ class NumpyLearner(Learner):
 
     cost: ClassVar[str] = "that of its rule"
     returns: ClassVar[str] = "coefficients"
-    accepts_weights: ClassVar[bool] = True
+    accepts_query_weights: ClassVar[bool] = True
 
     learning_rate: float = 1.0
     _: KW_ONLY

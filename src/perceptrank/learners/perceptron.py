@@ -12,7 +12,7 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_row, squared_norm
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import adapt, are_valid, open_query, take_step
+from perceptrank.learners.rounds import Pass, adapt, are_valid, open_query, take_step
 from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
@@ -121,14 +121,13 @@ class Perceptron(CompiledLearner):
     """
 
     algorithm = "perceptron"
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d"
     takes = "documents"
     depends_on_rate = False
     reads_labels = True
     theorem = theorems.perceptron()
-    kernel = perceptron_pass
-    rows = 1, 0, 4
+    kernel = Pass(perceptron_pass, (1, 0, 4))
 
     learning_rate: float = 1.0
 

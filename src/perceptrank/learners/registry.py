@@ -90,10 +90,10 @@ def register(kind: Kind) -> Kind:
     >>> unregister("centroid")
     """
     name = REGISTRY.check_name(kind)
-    if not kind.wraps:
+    if not is_wrapper(kind):
         learner = construct(kind)
         if "_model" not in learner.__dict__:
-            raise TypeError(f"the constructor of {kind.__name__} must end in self._start()")
+            raise TypeError(f"the constructor of {kind.__name__} must end in self.__post_init__()")
         if missing := [name for name, value in learner.get_params(deep=False).items() if isinstance(value, Parameter)]:
             raise TypeError(
                 f"the constructor of {kind.__name__} must store its argument {missing[0]} as self.{missing[0]}"
@@ -208,7 +208,7 @@ def algorithms() -> dict[str, type[Learner]]:
      'oap-bpm', 'opauc', 'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2',
      'structured-ndcg', 'sum', 'svm-map', 'toppush', 'tournament', 'uneven-margins']
     """
-    return {name: kind for name, kind in REGISTRY.all().items() if kind.learns and not kind.wraps}
+    return {name: kind for name, kind in REGISTRY.all().items() if kind.learns and not is_wrapper(kind)}
 
 
 def wrappers() -> dict[str, type[Learner]]:
@@ -219,7 +219,12 @@ def wrappers() -> dict[str, type[Learner]]:
     >>> list(wrappers())
     ['adagrad', 'bagging', 'fading', 'forgetting']
     """
-    return {name: kind for name, kind in REGISTRY.all().items() if kind.wraps}
+    return {name: kind for name, kind in REGISTRY.all().items() if is_wrapper(kind)}
+
+
+def is_wrapper(kind: type[Learner]) -> bool:
+    """Tell whether a class is constructed around one other learner, and named together with it."""
+    return "learner" in kind.parameter_names
 
 
 def find_kind(name: str) -> type[Learner] | None:

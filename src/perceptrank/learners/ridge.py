@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.inverse_matrix import decorrelate, divide_feature, multiply, subtract_squares
 from perceptrank.learners.model import Model
-from perceptrank.learners.rounds import close_round, open_query
+from perceptrank.learners.rounds import Pass, close_round, open_query
 from perceptrank.learners.tally import LARGEST_SQUARED_NORM, Block, Iterates, Record
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.memory import check_room
@@ -147,6 +147,13 @@ def read_rows(
             rows[i, k] = root * apart / units[k] if units[k] > 0.0 else 0.0
 
 
+class RidgeModel(Model):
+    """The model of ridge regression."""
+
+    __slots__ = ()
+    never_negative = ("units", "sums", "counts")
+
+
 class OnlineRidge(CompiledLearner):
     """Ridge regression of grades on features, both centred within their query; the exact solution after every query.
 
@@ -185,16 +192,15 @@ class OnlineRidge(CompiledLearner):
     """
 
     algorithm = "ridge"
-    accepts_weights = True
+    accepts_query_weights = True
     depends_on_scale = False
     fixed = ("penalty", "target")
-    never_negative = "units", "sums", "counts"
+    model_class = RidgeModel
     cost = "m d²"
     depends_on_rate = False
     average: ClassVar[bool] = False  # type: ignore[misc]
     theorem = theorems.ridge()
-    kernel = ridge_pass
-    rows = 2, 0, 2 + 2 * CHUNK
+    kernel = Pass(ridge_pass, (2, 0, 2 + 2 * CHUNK), lambda _: (np.empty((CHUNK, CHUNK)),))
 
     penalty: float = 1000.0
     _: KW_ONLY
@@ -222,6 +228,3 @@ class OnlineRidge(CompiledLearner):
     def _make_settings(self) -> RidgeSettings:
         check_choice("target", self.target, TARGETS)
         return check_positive("penalty", self.penalty), self.target == "gains"
-
-    def _extra(self, state: Model, longest: int) -> tuple[Any, ...]:
-        return (*super()._extra(state, longest), np.empty((CHUNK, CHUNK)))

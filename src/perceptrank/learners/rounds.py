@@ -14,7 +14,7 @@ Kernels allocate nothing: a pass takes `kernels.scratch.Scratch` and names the r
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -249,10 +249,26 @@ def learn_lists(all_settings: ListSettings, block: Block, state: Iterates, recor
     return len(offsets) - 1
 
 
+class Pass(NamedTuple):
+    """A compiled pass, and what it takes.
+
+    Attributes
+    ----------
+    function : compiled function
+        The pass.
+    rows : (int, int, int)
+        Rows of floats, of integers (one place per document, and two over) and of vectors (one place per feature).
+    spare : function, optional
+        From the length of the longest query to further arrays, which follow those of `extra_state`.
+    """
+
+    function: Callable[..., int]
+    rows: tuple[int, int, int]
+    spare: Callable[[int], tuple[Any, ...]] | None = None
+
+
 @functools.cache
-def list_pass(
-    rule: Callable[..., float], *, floats: int = 0, ints: int = 0
-) -> tuple[Callable[..., int], tuple[int, int, int]]:
+def list_pass(rule: Callable[..., float], *, floats: int = 0, ints: int = 0) -> Pass:
     """Return the pass of a rule, compiled for it, and the rows of scratch that it takes.
 
     Parameters
@@ -263,7 +279,7 @@ def list_pass(
         Rows that the rule uses, with a place per document and two more.
     """
     name = f"{rule.__qualname__.removesuffix('_rule')}_pass"
-    return compiled(specialise(learn_lists, name, rule.__module__, rule=rule)), (floats + 3, ints + 1, 2)
+    return Pass(compiled(specialise(learn_lists, name, rule.__module__, rule=rule)), (floats + 3, ints + 1, 2))
 
 
 # For learners that take judged documents or pairs one after the other. Such a pass may stop in the middle of a query;

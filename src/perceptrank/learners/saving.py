@@ -75,10 +75,7 @@ def _restore_model(learner: Learner, model: Model, document: dict[str, Any]) -> 
         n_outputs = transform.n_outputs(n_outputs)
     if n_outputs != width or not model.n_inputs:  # before there are arrays of that width
         raise ValueError(f"{model.n_inputs} features are transformed to {n_outputs}, got {width} weights")
-    model.restore(state, learner.extra_state(width), learner.beginning.signs(model))
-    for name in learner.never_negative:
-        if (model.more[name] < 0).any():
-            raise ValueError(f"{name} must not be negative")
+    model.restore(state, learner.extra_state(width), model.beginning.signs(model))
     takes_any = bool(model.transforms) and model.transforms[0].accepts_any_columns
     n_columns = 1 if takes_any else model.n_inputs
     X: Any = np.zeros((1, n_columns))

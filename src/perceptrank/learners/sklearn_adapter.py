@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.learning import accepts_sparse, measure_of
 from perceptrank.learners.model import Model
-from perceptrank.measures import Measure, MeasureLike
+from perceptrank.measures import MeasureLike
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_any_features, as_numbers, check_positive_whole
@@ -135,11 +136,6 @@ class Estimator(ABC):
     def adopt(self, model: Model) -> None:
         """Replace what was learned."""
 
-    @property
-    @abstractmethod
-    def own_measure(self) -> Measure:
-        """The measure that is recorded and scored by unless told otherwise."""
-
     def fit(
         self,
         X: npt.ArrayLike | QueryStream,
@@ -192,7 +188,7 @@ class Estimator(ABC):
                 UserWarning,
                 stacklevel=2,
             )
-        if stream.weights is not None and not stream.weights.any():
+        if stream.query_weights is not None and not stream.query_weights.any():
             raise ValueError("all weights are zero: there is no query to learn from")
         check_positive_whole("n_passes", n_passes)
         rng = np.random.default_rng(seed)
@@ -263,18 +259,17 @@ class Estimator(ABC):
         stream = as_stream(self, X, y, qid, group, sample_weight)
         if len(stream) == 0:
             raise ValueError("the stream has no queries")
-        measure = self.own_measure
+        learner: Any = self
+        measure = measure_of(learner)
         measure.check_grades(stream.relevance)
         return Trace(
             {measure: measure.per_query(self.scores(stream), stream.relevance, stream.offsets)},
             np.zeros(len(stream)),
-            stream.weights,
+            stream.query_weights,
         ).mean(measure)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags
-
-        from perceptrank.learners.learning import accepts_sparse
 
         learner: Any = self
         return Tags(
@@ -374,7 +369,7 @@ def as_stream(
     weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
     if weights is not None and weights.shape != (n := np.asarray(y).shape[:1]):
         raise ValueError(f"sample_weight must have one number per document, shape {n}, got {weights.shape}")
-    return QueryStream.from_arrays(X, y, qid=qid, group=group, weights=weights, missing="keep")
+    return QueryStream.from_arrays(X, y, qid=qid, group=group, query_weights=weights, missing="keep")
 
 
 def _labels_as_grades(labels: npt.ArrayLike) -> Floats:

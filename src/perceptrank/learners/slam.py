@@ -67,9 +67,9 @@ class SlamPerceptron(CompiledLearner, Startable):
 
     algorithm = "slam"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + g)"
-    kernel, rows = SLAM_PASS
+    kernel = SLAM_PASS
 
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY
@@ -80,7 +80,7 @@ class SlamPerceptron(CompiledLearner, Startable):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
+        return self._model.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
 
     def _make_settings(self) -> ListSettings:
         margin, weighing = check_positive("margin", self.margin), weighing_of(self.measure, self.class_order)

@@ -7,6 +7,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import ready_model
 from perceptrank.measures import Measure
 from perceptrank.serve.log.records import AnswerEntry
 from perceptrank.stream.query_stream import QueryStream
@@ -54,7 +55,7 @@ class Answers(NamedTuple):
             X,
             np.concatenate([entry.relevance for entry in self.entries]),
             group=[len(entry.documents) for entry in self.entries],
-            weights=None if (weights == 1.0).all() else weights,
+            query_weights=None if (weights == 1.0).all() else weights,
             feature_names=names,
             missing="keep",
         )
@@ -137,4 +138,4 @@ def _measure(scores: Floats, stream: QueryStream, measures: list[Measure]) -> di
 
 def find_weights(learner: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
     """Return a fixed learner with its weights for these features; raise `ValueError` if it has none."""
-    return learner.with_model(learner.ready_model(n_features, names))
+    return learner.with_model(ready_model(learner, n_features, names))

@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 
 from perceptrank.io.model_file import model_text
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.serve.errors import (
     DamagedLogError,
     FeatureMismatchError,
@@ -47,20 +48,13 @@ logger = logging.getLogger("perceptrank.serve")
 
 
 class LogThread:
-    """Logs, acknowledges and learns what is put into its queue, in that order.
-
-    Attributes
-    ----------
-    messages : list of str
-        Problems found at the start, and what was done about them.
-    problem : str
-        Why nothing is learned now; empty if all is well.
-    watch : callable or None
-        Called by the learning thread with the state before, the state after, and the entries learned between them.
-    """
+    """Logs, acknowledges and learns what is put into its queue, in that order."""
 
     def __init__(self, folder: Path, log: Log, snapshots: Snapshots, settings: Settings) -> None:
-        self.log, self.messages, self.problem = log, list(log.warnings), ""
+        self.log = log
+        self.messages = list(log.warnings)  # problems found at the start, and what was done about them
+        self.problem = ""  # why nothing is learned now; empty if all is well
+        # Called by the learning thread with the states before and after, and the entries learned between them.
         self.watch: Callable[[Current, Current, Sequence[tuple[Row, Entry]]], None] | None = None
         self._folder, self._snapshots, self._settings = folder, snapshots, settings
         self._current: Current | None = None
@@ -81,11 +75,11 @@ class LogThread:
 
     # Start
 
-    def start(self, learner: Learner | None, default: Callable[[], Learner], *, fixed: bool, check_all: bool) -> None:
+    def start(self, learner: Learner | None, *, fixed: bool, check_all: bool) -> None:
         """Continue from what the log has, or begin it with a learner; then start the threads."""
         self._current = self._recover(check_all)
         if self._current is None:
-            self._log_entry(model_entry(learner or default(), "start", fixed=fixed))
+            self._log_entry(model_entry(learner or ListwisePerceptron(), "start", fixed=fixed))
         elif learner is not None and (_text(learner), fixed) != self._beginning():
             raise InvalidRequestError(
                 f"{self._folder} has a log already, which began with another model",
@@ -351,8 +345,8 @@ class LogThread:
             raise UnknownError(
                 f"there is no version {version}", f"versions are 1 to {self.current.version}; GET /v1/model/versions"
             )
-        snapshots = (self._snapshots.read(saved) for saved in self._snapshots.versions() if saved <= version)
-        start = next((one for one in snapshots if one and self.log.link_of(one.version) == one.link), None)
+        snapshots = self._snapshots.valid(version)
+        start = next((saved for saved in snapshots if self.log.link_of(saved.version) == saved.link), None)
         current = replay(self.log.rows(0 if start is None else start.version), start, version)
         assert current is not None
         return current

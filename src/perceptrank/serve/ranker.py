@@ -15,8 +15,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import one_query
-from perceptrank.learners.listwise import ListwisePerceptron
+from perceptrank.learners.learning import one_query, ready_model
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import InvalidRequestError, OverloadedError, ServiceError
 from perceptrank.serve.log.log import Row, damage
@@ -132,7 +131,7 @@ class ServedRanker:
         self.messages = self.thread.messages
         try:
             self._rankings = Rankings(log.secret, time.time_ns() // 1000, self.settings)
-            self.thread.start(model, ListwisePerceptron, fixed=fixed, check_all=check_all)
+            self.thread.start(model, fixed=fixed, check_all=check_all)
         except BaseException as error:
             log.close()
             if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
@@ -219,7 +218,7 @@ class ServedRanker:
         omit: bool,
         together: list[Answer] | None,
     ) -> Future[Acknowledgement]:
-        if not self.current.learner.accepts_weights and weight != 1.0:
+        if not self.current.learner.accepts_query_weights and weight != 1.0:
             raise InvalidRequestError(
                 f"{self.current.learner.name} takes no query weights, got {weight}", "leave weight out"
             )
@@ -379,7 +378,7 @@ class ServedRanker:
 def _scores(current: Current, arranged: Arranged) -> Floats:
     """Return what `predict` would of one query, whose features are known to be in order."""
     try:
-        model = current.learner.ready_model(arranged.X.shape[1], arranged.names)
+        model = ready_model(current.learner, arranged.X.shape[1], arranged.names)
         return model.block_scores(arranged.X, one_query(len(arranged.X)), arranged.names)
     except ServiceError:
         raise

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import ready_model
 from perceptrank.measures import parse
 from perceptrank.serve.learning import Answers, find_weights, learn_answers
 from perceptrank.serve.log.log import Row
@@ -42,7 +43,7 @@ class Current:
     @classmethod
     def of(cls, learner: Learner, **known: Any) -> Self:
         """Return what follows from a learner alone."""
-        model = learner.ready_model()
+        model = ready_model(learner)
         return cls(learner, n_features=model.n_inputs if model.has_begun else None, names=model.feature_names, **known)
 
     @property

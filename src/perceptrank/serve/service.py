@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from perceptrank.learners.learner import Learner
@@ -25,16 +24,14 @@ DEFAULT = "default"
 class Service:
     """All rankers of a folder: existing ones continue, new names start new rankers.
 
+    Other parameters are those of `ServedRanker`.
+
     Parameters
     ----------
     folder : str or Path
         Folder of the service; each ranker has a folder of its name in it.
     models : mapping from names of rankers to models, optional
         Models that new rankers start with, None for an empty learner. Without any ranker there is one, "default".
-    settings : Settings, optional
-        Limits and intervals.
-    check_all : bool
-        Check whole logs, not only the entries after the newest snapshots.
     database : str, optional
         Address of a PostgreSQL database, postgresql://…, for the logs; logs in the folder are moved there.
     fixed : collection of str
@@ -137,9 +134,7 @@ class Service:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

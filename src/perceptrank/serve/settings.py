@@ -59,36 +59,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of requests; all are numbers > 0.
-
-    Attributes
-    ----------
-    body_bytes : int
-        How many bytes a body may have.
-    body_seconds : float
-        How long a body may take to arrive.
-    answer_seconds : float
-        How long the answers of a request may take to be logged.
-    header_seconds : float
-        How long the line and the headers of a request may take to arrive.
-    work_seconds : float
-        How long exports, contributions and the reading of models may take.
-    send_seconds : float
-        How long a response may wait for its client to go on reading.
-    rate_limit : float
-        How many requests per second each token may send on the average.
-    burst : float
-        How many of them at once; by default as many as in a second, at least 1.
-    """
+    """Limits of requests; all are numbers > 0."""
 
     body_bytes: int = 2**25
-    body_seconds: float = 10.0
-    answer_seconds: float = 30.0
-    header_seconds: float = 10.0
-    work_seconds: float = 30.0
-    send_seconds: float = 30.0
-    rate_limit: float = math.inf
-    burst: float | None = None
+    body_seconds: float = 10.0  # for a body to arrive
+    answer_seconds: float = 30.0  # for the answers of a request to be logged
+    header_seconds: float = 10.0  # for the line and the headers of a request to arrive
+    work_seconds: float = 30.0  # for exports, contributions and the reading of models
+    send_seconds: float = 30.0  # that a response waits for its client to go on reading
+    rate_limit: float = math.inf  # requests per second of a token, on average
+    burst: float | None = None  # requests at once; by default as many as in a second, at least 1
 
     def __post_init__(self) -> None:
         _check_positive(self, "burst")

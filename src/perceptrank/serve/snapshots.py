@@ -1,6 +1,7 @@
 """Snapshots: model files that say which entry of the log they follow, and that are known to be whole."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,10 +65,10 @@ class Snapshots:
         except (OSError, FormatError, KeyError, TypeError, ValueError):
             return None
 
-    def valid(self) -> Iterator[Current]:
-        """Iterate over the snapshots that are whole, newest first."""
+    def valid(self, until: float = math.inf) -> Iterator[Current]:
+        """Iterate over the snapshots that are whole, up to a version, newest first."""
         for version in self.versions():
-            if (snapshot := self.read(version)) is not None:
+            if version <= until and (snapshot := self.read(version)) is not None:
                 yield snapshot
 
 

@@ -120,12 +120,12 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
 def _agree(snapshot: Current, replayed: Current) -> bool:
     """Compare bits; challengers that stopped may have lacked memory in one of the two, and are left out."""
     both = (snapshot.shadow.challengers, replayed.shadow.challengers)
-    stopped = {name for challengers in both for name, one in challengers.items() if one.is_stopped}
+    stopped = {name for challengers in both for name, challenger in challengers.items() if challenger.is_stopped}
     return _bits(snapshot, stopped) == _bits(replayed, stopped)
 
 
 def _bits(current: Current, stopped: set[str]) -> tuple[object, ...]:
     plain = current.shadow.as_plain()
-    plain["challengers"] = [one for one in plain["challengers"] if one["name"] not in stopped]
+    plain["challengers"] = [saved for saved in plain["challengers"] if saved["name"] not in stopped]
     kept = (current.link, current.n_features, current.names, current.answers, current.refused)
     return (model_text(current.learner.as_document()), *kept, plain)

@@ -201,7 +201,7 @@ def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, su
                 discounts(longest),
                 read_only(ranker),
                 gradient,
-                _NO_WEIGHTS if block.weights is None else block.weights,
+                _NO_WEIGHTS if block.query_weights is None else block.query_weights,
                 *borrow_scratch(longest, len(ranker), *ROWS, 0)[:2],
             )
     if not np.isfinite(value):

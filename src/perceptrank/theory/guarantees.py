@@ -157,10 +157,6 @@ class Guaranteed(Protocol):
     def model(self) -> Any:
         """Everything that was learned so far, a `perceptrank.learners.model.Model`."""
 
-    @property
-    def beginning(self) -> Any:
-        """The weights to start from, a `perceptrank.learners.starting.Beginning`."""
-
 
 def guarantee(
     learner: Guaranteed, *, comparator: AnyComparator | None, n_documents: int | None, **quantities: Any
@@ -190,14 +186,14 @@ def certificate(
     mass, norm = counts.mass, float(np.linalg.norm(weights))
     reach = float(np.sqrt(counts.largest_squared_reach))
     suffix = "/ margin²" if margin is not None else "as C in L + K/2 + √(K L + K²/4), K = U² C"
-    if learner.beginning.ranks:
+    if learner.model.beginning.ranks:
         suffix = "as C in Theorem S"
     formula = f"{promised.formula} {suffix}"
     start, product = _start_beside(learner, comparator)
     against: Any = {"margin": margin, "comparator": comparator, "start": start, "product": product}
     steps = Promise("from the steps", formula, promised.bound(diameter=reach, radius=reach, **against), mass)
     lost = [mass, current_of.bound(diameter=reach, radius=reach, **against)]
-    first = learner.beginning.weights(model, len(weights))
+    first = learner.model.beginning.weights(model, len(weights))
     way, shown = (norm, "|w|") if first is None else (float(np.linalg.norm(weights - first)), "|w - w₁|")
     if comparator is None:
         bound = way / (rate * check_positive("margin", margin))
@@ -270,11 +266,11 @@ def _start_beside(learner: Guaranteed, comparator: AnyComparator | None) -> tupl
     model, ranker = learner.model, comparator.ranker if isinstance(comparator, Comparator) else None
     if ranker is not None and model.has_begun and len(ranker) == model.n_features:
         model.check_signs("comparator", np.asarray(ranker))
-    if not learner.beginning.ranks:
+    if not learner.model.beginning.ranks:
         return 0.0, None
     rate = float(getattr(learner, "learning_rate", 1.0))
-    first = learner.beginning.weights(model, model.n_features) if model.has_begun else None
+    first = learner.model.beginning.weights(model, model.n_features) if model.has_begun else None
     if first is None:
-        return learner.beginning.norm(model) / rate, None
+        return learner.model.beginning.norm(model) / rate, None
     product = float(first @ ranker) / rate if ranker is not None and len(ranker) == len(first) else None
     return float(np.linalg.norm(first)) / rate, product

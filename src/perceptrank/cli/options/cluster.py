@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,14 +11,11 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.options.reading import Reading
-from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.streams import complain, say
-from perceptrank.cli.terminal.tables import plain, show
+from perceptrank.cli.terminal.tables import ProgressBar, plain, show
 
 if TYPE_CHECKING:
     from perceptrank.distributed.learning import Progress
-    from perceptrank.learners.learner import Learner
-    from perceptrank.measures import Measure
 
 CONNECTS = 30  # seconds that a scheduler has to answer
 
@@ -47,10 +44,8 @@ class Cluster:
 
     def check(self) -> None:
         """Raise if options are given that apply to a cluster only."""
-        self._check({"--workers": self.workers})
-
-    def _check(self, given: dict[str, Any]) -> None:
-        needless = [name for name, value in given.items() if value is not None]
+        names = [field.name for field in fields(self) if field.name not in ("dask", "scheduler")]
+        needless = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
         if not self.is_used and needless:
             raise ValueError(f"{', '.join(needless)} can only be given with --dask or --scheduler")
         if self.scheduler is not None and self.workers is not None:
@@ -92,18 +87,12 @@ class Sharing(Cluster):
             "is a shard.",
         ),
     ] = None
-    folder: Annotated[
+    keep_epochs: Annotated[
         Path | None,
         typer.Option(
-            "--keep-epochs",
-            help="Folder to save the model to after each epoch, with Dask; the same command continues from there.",
+            help="Folder to save the model to after each epoch, with Dask; the same command continues from there."
         ),
     ] = None
-
-    def check(self) -> None:
-        """Raise if options are given that apply to a cluster only."""
-        given = {"--workers": self.workers, "--epochs": self.epochs, "--shards": self.shards}
-        self._check(given | {"--keep-epochs": self.folder})
 
 
 def check_files(reading: Reading) -> None:
@@ -113,8 +102,8 @@ def check_files(reading: Reading) -> None:
 
 
 def learn_from_shards(
-    learner: "Learner",
-    measures: "list[Measure]",
+    learner: "pr.Learner",
+    measures: "list[pr.Measure]",
     reading: Reading,
     sharing: Sharing,
     trace: Path | None,
@@ -146,21 +135,21 @@ def learn_from_shards(
             epochs=epochs,
             measures=measures,
             shards=sharing.shards,
-            checkpoint=sharing.folder,
+            checkpoint=sharing.keep_epochs,
             progress=tell,
             **options,
         )
-    whole = pr.Trace.concatenate(one for epoch in learned.traces for one in epoch)
+    whole = pr.Trace.concatenate(of_shard for epoch in learned.traces for of_shard in epoch)
     if trace is not None:
         whole.save(trace)
     if saved is not None:
         learner.save(saved)
     rows = []
     for number, epoch in enumerate(learned.traces):
-        found = pr.Trace.concatenate(epoch)
+        joined = pr.Trace.concatenate(epoch)
         row: dict[str, Any] = {"epoch": number + 1}
-        row |= {str(measure): plain(found.mean(measure)) for measure in found.measures}
-        rows.append(row | {"shards": len(epoch), "queries": len(found), "updates": found.n_updates})
+        row |= {str(measure): plain(joined.mean(measure)) for measure in joined.measures}
+        rows.append(row | {"shards": len(epoch), "queries": len(joined), "updates": joined.n_updates})
     seconds, n_queries = time.perf_counter() - start, learner.n_queries - first
     extra = {
         "model": repr(learner),

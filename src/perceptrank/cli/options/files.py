@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from fnmatch import fnmatch
 from itertools import combinations
@@ -22,6 +23,7 @@ class What(Enum):
     """Kinds of paths."""
 
     file = "one file"
+    image = "an image file"
     data = "judged queries: a file, a store, a folder or pattern of files, or a standard stream"
     tree = "a folder with data sets anywhere below it"
     report = "the folder of a report"
@@ -68,35 +70,36 @@ _STANDARD_OUTPUT = _Output("standard output", "-", What.data, "standard output")
 
 
 def roles_of(annotations: Mapping[str, Any]) -> dict[str, list[Reads | Writes]]:
-    """Find what options are for, by their annotations."""
-    found = {
-        name: [one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, (Reads, Writes))]
+    """Return what options are for, by their annotations."""
+    roles = {
+        name: [role for role in getattr(annotation, "__metadata__", ()) if isinstance(role, (Reads, Writes))]
         for name, annotation in annotations.items()
     }
-    return {name: roles for name, roles in found.items() if roles}
+    return {name: several for name, several in roles.items() if several}
 
 
 def check_files(
-    roles: Mapping[str, Sequence[Reads | Writes]], given: Mapping[str, Any], plugins: Sequence[Path]
+    roles: Mapping[str, Sequence[Reads | Writes]], values: Mapping[str, Any], plugins: Sequence[Path]
 ) -> None:
     """Raise if something that is to be written is read as well, is to be written twice, or cannot be written."""
     from perceptrank.io.atomic import check_writable
 
-    read = [(one, Reads()) for path in plugins for one in _inputs(os.fspath(path), What.file)]
+    read = [(source, Reads()) for path in plugins for source in _inputs(os.fspath(path), What.file)]
     written: list[_Output] = []
     for option, role in ((option, role) for option, several in roles.items() for role in several):
-        for value in _values(given.get(option))[role.part]:
+        for value in _values(values.get(option))[role.part]:
             if isinstance(role, Reads):
-                read += [(one, role) for one in _inputs(value, role.what)]
+                read += [(source, role) for source in _inputs(value, role.what)]
             else:
                 written += [_Output(option, path, role.what, role.called) for path in _outputs(value, role.what)]
     for output in [*written, _STANDARD_OUTPUT]:
         identity = _identity_of("stdout") if output.path == "-" else _identity(output.path)
-        folders = [] if output.path == "-" else [_identity(one) for one in _real(output).parents]
-        for one, role in read:
-            if role.becomes == output.option or (role.in_place and one.kind == "store" and one.identity == identity):
+        folders = [] if output.path == "-" else [_identity(folder) for folder in _real(output).parents]
+        for source, role in read:
+            is_rewritten = role.in_place and source.kind == "store" and source.identity == identity
+            if role.becomes == output.option or is_rewritten or (source.identity is None and source.kind != "pattern"):
                 continue
-            if harm := _harm(output, identity, folders, one):
+            if harm := _harm(output, identity, folders, source):
                 shown = "" if output.path == "-" else f" {output.path}"
                 named = output.called or f"`{output.option}`"
                 raise ValueError(f"{named}{shown} would {harm}: name another file")
@@ -104,45 +107,46 @@ def check_files(
         if output.option != other.option and _are_one(output.path, other.path):
             raise ValueError(f"`{output.option}` and `{other.option}` must be different files")
     for output in written:
-        if output.what is What.file:
+        if output.what in (What.file, What.image):
             check_writable(output.path)
+        if output.what is What.image:
+            from perceptrank.evaluation.plots import check_drawable
+
+            check_drawable(output.path)
 
 
 def _values(value: Any) -> list[str]:
     values = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
-    return [os.fspath(one) for one in values]
+    return [os.fspath(path) for path in values]
 
 
 def _inputs(value: str, what: What) -> Iterator[_Input]:
-    """List what is read; what is missing is left to the command to say."""
+    """List what is read; what is missing has no identity, and is left to the command to report."""
     from perceptrank.io.paths import find_files, is_store
 
     path = Path(value)
     if value == "-" and what is What.data:
-        yield from _known("file", _identity_of("stdin"), "standard input")
+        yield _Input("file", _identity_of("stdin"), "standard input")
     elif what is What.tree:
         from perceptrank.paper.real_sets import data_folders
 
         for _, candidates in data_folders(path, []):
-            for one in candidates:
-                yield from _inputs(os.fspath(one), What.data)
+            for candidate in candidates:
+                yield from _inputs(os.fspath(candidate), What.data)
     elif what is What.data and is_store(path):
-        yield from _known("store", _identity(path), value)
-        for one in path.iterdir():
-            yield from _known("file", _identity(one), os.fspath(one))
+        yield _Input("store", _identity(path), value)
+        for file in path.iterdir():
+            yield _Input("file", _identity(file), os.fspath(file))
     elif what is What.data:
         if path.is_dir():
-            yield from _known("folder", _identity(path), value)
+            yield _Input("folder", _identity(path), value)
         elif glob.has_magic(value) and not path.exists():
             yield _Input("pattern", None, value)
-        try:
-            found = find_files(value)
-        except (OSError, ValueError):
-            return
-        for file in found:
-            yield from _known("file", _identity(file), str(file))
+        with suppress(OSError, ValueError):
+            for name in find_files(value):
+                yield _Input("file", _identity(name), str(name))
     else:
-        yield from _known("file", _identity(path), value)
+        yield _Input("file", _identity(path), value)
 
 
 def _outputs(value: str, what: What) -> Iterator[str]:
@@ -153,7 +157,7 @@ def _outputs(value: str, what: What) -> Iterator[str]:
         yield os.path.join(value, name)
     for name in ("figures", "curves"):
         folder = Path(value, name)
-        yield from (os.fspath(one) for one in (folder.iterdir() if folder.is_dir() else ()))
+        yield from (os.fspath(file) for file in (folder.iterdir() if folder.is_dir() else ()))
 
 
 def _harm(output: _Output, identity: Identity | None, folders: list[Identity | None], read: _Input) -> str:
@@ -191,11 +195,11 @@ def _matches(pattern: str, output: _Output) -> bool:
     if tail == "**":  # files at any depth
         head, tail = pattern, "*"
     searched = os.path.join(glob.escape(os.getcwd()), head, "")
-    folders = {os.path.realpath(one) for one in glob.glob(searched, recursive=True)}
+    folders = {os.path.realpath(folder) for folder in glob.glob(searched, recursive=True)}
     folder, name = os.path.split(output.path)
     return any(
-        one in folders and fnmatch(name, tail) and (not name.startswith(".") or tail.startswith("."))
-        for one, name in ((os.path.realpath(folder), name), os.path.split(_real(output)))
+        parent in folders and fnmatch(name, tail) and (not name.startswith(".") or tail.startswith("."))
+        for parent, name in ((os.path.realpath(folder), name), os.path.split(_real(output)))
     )
 
 
@@ -219,8 +223,3 @@ def _identity_of(stream: str) -> Identity | None:
     except (OSError, ValueError, AttributeError):
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
-
-
-def _known(kind: str, identity: Identity | None, shown: str) -> Iterator[_Input]:
-    if identity is not None:
-        yield _Input(kind, identity, shown)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import perceptrank as pr
 from perceptrank.cli.options.shared import Dialect, Files, Qid
 from perceptrank.cli.terminal.streams import complain, standard_input
 
 if TYPE_CHECKING:
     from perceptrank.stream.blocks import Blocks
-    from perceptrank.stream.query_stream import QueryStream
 
 _ROLES = ("qid", "docid", "relevance", "weight", "feature")
 
@@ -29,41 +29,36 @@ class Reading(Dialect):
         *,
         every: int | None = None,
         names: tuple[str, ...] | None = None,
-    ) -> Iterator["QueryStream"]:
+    ) -> Iterator["pr.QueryStream"]:
         """Yield the queries block by block, and tell the bar how far it is.
 
         With `every`, blocks end wherever so many queries, or a multiple of that, are complete. With `names`, features
-        are those of these names, in this order; other features are left out, and said to be.
+        are those of these names, in this order; other features are skipped, with a warning.
         """
         from perceptrank.io.paths import is_store
-        from perceptrank.stream.query_stream import QueryStream
+        from perceptrank.io.sources import adapt_block
 
         stream = self.opened(bar, names)
         # Other readers tell the bar themselves.
-        n_documents = stream.n_documents if isinstance(stream, QueryStream) and is_store(Path(self.files[0])) else 0
+        n_documents = stream.n_documents if isinstance(stream, pr.QueryStream) and is_store(Path(self.files[0])) else 0
         queries = documents = 0
-        for given in _blocks_of(stream):
+        for whole in _blocks_of(stream):
             if names and queries == 0:
-                _say_what_is_left_out(given.feature_names, names)
-            block = _aligned(given, names)
+                _say_what_is_left_out(whole.feature_names, names)
+            block = adapt_block(whole, names, self.sparse)
             for start, stop in _cuts(queries, len(block), every):
-                yield self._as_chosen(block if stop - start == len(block) else block[start:stop])
+                yield block if stop - start == len(block) else block[start:stop]
             queries += len(block)
             documents += block.n_documents
             if n_documents:
                 bar(documents, n_documents)
-
-    def _as_chosen(self, block: "QueryStream") -> "QueryStream":
-        if self.sparse is None:
-            return block
-        return block.to_sparse() if self.sparse else block.to_dense()
 
     def opened(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None = None) -> "Blocks":
         """Open the files: a store as it is, others as blocks."""
         from perceptrank.io.sources import open_sources
 
         return open_sources(
-            [standard_input() if one == "-" else one for one in self.files],
+            [standard_input() if file == "-" else file for file in self.files],
             whole=self.whole,
             comments=self.comments,
             progress=bar,
@@ -74,7 +69,7 @@ class Reading(Dialect):
 
     def options(self) -> dict[str, Any]:
         """Return what `open_sources` takes beside the files."""
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "n_features": self.n_features,
             "zero_based": self.zero_based or None,
             "qid": None if self.qid is Qid.auto else self.qid.value,
@@ -85,10 +80,10 @@ class Reading(Dialect):
         }
         if self.missing and self.zero_missing:
             raise ValueError("give --keep-missing or --zero-missing, not both")
-        given = {name: value for name, value in given.items() if value is not None}
-        given["columns"] = self.column_names()
-        given["missing"] = "keep" if self.missing else "zero" if self.zero_missing else "error"
-        return given | {"sparse": self.sparse, "feature_paths": list(self.feature_paths or ())}
+        options = {name: value for name, value in options.items() if value is not None}
+        options["columns"] = self.column_names()
+        options["missing"] = "keep" if self.missing else "zero" if self.zero_missing else "error"
+        return options | {"sparse": self.sparse, "feature_paths": list(self.feature_paths or ())}
 
     def column_names(self) -> dict[str, Any]:
         """Names of columns of tables and Parquet files; several features make a list."""
@@ -96,7 +91,7 @@ class Reading(Dialect):
         for pair in self.column or []:
             role, _, name = pair.partition("=")
             if not name or role not in _ROLES:
-                known = ", ".join(f"{one}=NAME" for one in _ROLES)
+                known = ", ".join(f"{each}=NAME" for each in _ROLES)
                 raise ValueError(f"a column must be one of {known}, got {pair!r}")
             if role == "feature":
                 named.setdefault("features", []).append(name)
@@ -105,29 +100,22 @@ class Reading(Dialect):
         return named
 
 
-def _aligned(block: "QueryStream", names: tuple[str, ...] | None) -> "QueryStream":
-    """Put features into the order of names; a block that lacks names, or some of them, stays as it is."""
-    if names and block.feature_names and set(names) <= set(block.feature_names):
-        return block.select(names)
-    return block
-
-
-def _say_what_is_left_out(found: tuple[str, ...] | None, names: tuple[str, ...]) -> None:
-    others = [name for name in found or () if name not in set(names)]
-    if others and set(names) <= set(found or ()):
+def _say_what_is_left_out(features: tuple[str, ...] | None, names: tuple[str, ...]) -> None:
+    others = [name for name in features or () if name not in set(names)]
+    if others and set(names) <= set(features or ()):
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         complain(f"features unknown to the model are ignored: {', '.join(others[:5])}{more}")
 
 
 def needed_names(*models: Any) -> tuple[str, ...] | None:
     """Return the names of all features that models need; None if one takes any."""
-    needed = [one.model.needed_names for one in models if one is not None]
+    needed = [learner.model.needed_names for learner in models if learner is not None]
     if any(names is None for names in needed):
         return None
     return tuple(dict.fromkeys(name for names in needed for name in names))
 
 
-def _blocks_of(stream: "Blocks") -> Iterator["QueryStream"]:
+def _blocks_of(stream: "Blocks") -> Iterator["pr.QueryStream"]:
     """Yield what a scan yields, which are blocks already, and whole streams in blocks."""
     from perceptrank.stream.blocks import Scan, as_blocks
 

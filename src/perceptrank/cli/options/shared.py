@@ -19,20 +19,8 @@ from perceptrank.cli.options.files import Reads, What, Writes, roles_of
 DEFAULT_RECORD = ["ndcg@10", "ap"]
 
 
-class Qid(StrEnum):
-    """Place of the query in a line of LETOR text."""
-
-    auto = "auto"
-    field = "field"
-    comment = "comment"
-
-
-class To(StrEnum):
-    """Formats that can be written."""
-
-    letor = "letor"
-    store = "store"
-    parquet = "parquet"
+Qid = StrEnum("Qid", "auto field comment")  # place of the query in a line of LETOR text
+To = StrEnum("To", "letor store parquet")  # formats that can be written
 
 
 Files = Annotated[
@@ -66,7 +54,7 @@ Threads = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or store.")]
 SimulationSeed = Annotated[int, typer.Option(min=0, help="Seed of the simulation.")]
-MeansPlot = Annotated[Path | None, typer.Option(help="Image file for a plot of the running means."), Writes()]
+MeansPlot = Annotated[Path | None, typer.Option(help="Image file for a plot of the running means."), Writes(What.image)]
 Record = Annotated[list[str] | None, typer.Option(help="Measure to record; may be repeated.")]
 Measure = Annotated[str | None, typer.Option(help="Measure to learn, such as ndcg@10 or ap.")]
 TargetOptions = Annotated[
@@ -114,15 +102,15 @@ class LearnerSettings:
         from perceptrank.cli.terminal.errors import leave_alone
 
         flags = {"measure": self.measure, "average": self.average} | others
-        given = {name: value for name, value in flags.items() if value is not None}
+        chosen = {name: value for name, value in flags.items() if value is not None}
         if names := chosen_transforms(self.transforms):
             # None would stand for the transforms of the learner inside, or for those that default learners have.
-            given["transforms"] = [] if names == ["none"] else names[0] if len(names) == 1 else names
+            chosen["transforms"] = [] if names == ["none"] else names[0] if len(names) == 1 else names
         free = parse_settings(self.pairs or [])
         leave_alone(free)
-        if twice := sorted(set(given) & set(free)):
+        if twice := sorted(set(chosen) & set(free)):
             raise ValueError(f"{', '.join(twice)} is given twice, by its own option and by --set")
-        return given | free
+        return chosen | free
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,19 +171,19 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in signature(command).parameters.values():
         if is_dataclass(parameter.annotation):
             options = _options_of(parameter.annotation)
-            groups[parameter.name] = parameter.annotation, [one.name for one in options]
+            groups[parameter.name] = parameter.annotation, [option.name for option in options]
             parameters += options
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
     @wraps(command)
-    def call(**given: Any) -> None:
+    def call(**values: Any) -> None:
         for name, (group, names) in groups.items():
-            given[name] = group(**{one: given.pop(one) for one in names})
-        command(**given)
+            values[name] = group(**{option: values.pop(option) for option in names})
+        command(**values)
 
     call.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     call.roles = roles_of(call.__annotations__)  # type: ignore[attr-defined]
     return call
 
@@ -204,11 +192,11 @@ def _options_of(group: Any) -> list[Parameter]:
     """Fields of a group that say what they are on the command line; others are for the commands."""
     return [
         Parameter(
-            one.name,
+            field.name,
             Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if one.default is MISSING else one.default,
-            annotation=one.type,
+            default=Parameter.empty if field.default is MISSING else field.default,
+            annotation=field.type,
         )
-        for one in fields(group)
-        if get_origin(one.type) is Annotated
+        for field in fields(group)
+        if get_origin(field.type) is Annotated
     ]

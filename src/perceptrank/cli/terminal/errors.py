@@ -91,8 +91,8 @@ def _of_a_plugin(error: Exception) -> str | None:
             kind, method = type(frame.f_locals["self"]), frame.f_code.co_name
             if isinstance(cause, ValueError) and method in ("__init__", "check", "_check_parameters"):
                 return None
-            said = f"{type(cause).__name__}: {cause}".removesuffix(": ")
-            return f"{kind.__name__}.{method} in {frame.f_code.co_filename} raised {said}; --debug shows the traceback"
+            text = f"{type(cause).__name__}: {cause}".removesuffix(": ")
+            return f"{kind.__name__}.{method} in {frame.f_code.co_filename} raised {text}; --debug shows the traceback"
         cause = cause.__cause__
     return None
 

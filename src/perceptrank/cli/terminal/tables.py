@@ -1,21 +1,24 @@
-"""Print results: a table for people, JSON for machines."""
+"""Results on a terminal: a table for people, JSON for machines, and progress until they are there."""
 
 import json
 import math
 import sys
 import textwrap
+import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
 from perceptrank.io.names import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
     from rich.table import Table
 
 _WIDTH_OF_FILES = 200
 _WIDE = 100
-
+_PATIENCE_SECONDS = 1.0  # before progress is shown
 _NARROWEST = 24  # of a column of text that is still read with ease
 _BESIDE = 3  # what a table needs beside the text of a column
 
@@ -55,9 +58,9 @@ def print_json(value: Any, file: TextIO | None = None) -> None:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
+        return {name: _finite(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(one) for one in value]
+        return [_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -163,3 +166,59 @@ def as_text(value: Any, numbers: str = ".4f") -> str:
 def plain(value: Any) -> Any:
     """Return a value for JSON, which knows no NaN."""
     return None if value != value else value  # noqa: PLR0124
+
+
+@cache
+def announce_compiling() -> None:
+    """From now on, say so, once, when a kernel has to be compiled."""
+    from perceptrank.kernels.compiled import on_compile
+
+    if not sys.stderr.isatty():
+        return
+
+    @cache
+    def say() -> None:
+        print("compiling kernels for the first use…", file=sys.stderr)
+
+    on_compile(lambda _: say())
+
+
+class ProgressBar:
+    """A bar for what takes longer than a second: call it with what is done and what there is to do, 0 if unknown."""
+
+    def __init__(self, title: str) -> None:
+        announce_compiling()
+        self._title = title
+        self._start = time.monotonic()
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how far it is, if it has taken long enough."""
+        if self._progress is None:
+            if not sys.stderr.isatty() or time.monotonic() - self._start < _PATIENCE_SECONDS:
+                return
+            self._progress = _make_progress()
+            self._progress.start()
+            self._task = self._progress.add_task(self._title, total=total or None)
+        if self._task is not None:
+            self._progress.update(self._task, completed=done)
+
+    def __enter__(self) -> "ProgressBar":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+
+def _make_progress() -> "Progress":
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console(stderr=True), transient=True)

@@ -70,7 +70,7 @@ def history_of(model: Learner, state: Model) -> History:
         lines.append(f"Thresholds of the score between grades: {thresholds}.")
     margin = _largest_margin(ranking, held, moved)
     if margin is not None:
-        within = " within its constraints" if ranking.beginning.constraints else ""
+        within = " within its constraints" if ranking.model.beginning.constraints else ""
         lines.append(
             f"Certificate: it has moved the weight {moved:.4g}, at least what its current weights have lost, so that "
             f"no ranker{within} has a margin above {margin:.3g} on what it learned."

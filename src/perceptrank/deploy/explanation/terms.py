@@ -8,6 +8,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import ready_model
 from perceptrank.learners.model import Model, as_learned, named, transformed
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
@@ -70,11 +71,11 @@ class Terms:
         """Read a model; with columns as a block has them if it goes by their names, or has learned nothing yet."""
         if not isinstance(model, Learner):
             raise TypeError(f"a model to explain must be a learner of perceptrank, got {type(model).__name__}")
-        state = model.model if block is not None else model.ready_model()
+        state = model.model if block is not None else ready_model(model)
         if block is not None:
             block = _aligned(model, block)
             state.check_features(block.n_features, block.feature_names)
-            state = model.ready_model(block.n_features, block.feature_names, sparse=block.is_sparse, model=state)
+            state = ready_model(model, block.n_features, block.feature_names, sparse=block.is_sparse, model=state)
         if not state.has_begun:
             raise ValueError(f"this {type(model).__name__} has not learned anything yet: there is nothing to explain")
         names, n_inputs = state.feature_names, state.n_inputs

@@ -102,12 +102,6 @@ def read_letor(
     ------
     FormatError
         For an invalid line, with its file, line and column.
-    FileNotFoundError
-        If a path does not exist or matches no file.
-    MemoryError
-        If the features exceed the available memory.
-    TypeError or ValueError
-        If an argument is invalid, or there are no documents.
 
     Examples
     --------
@@ -216,8 +210,8 @@ def scan_letor(
 ) -> Scan:
     r"""Read LETOR text lazily, in re-iterable blocks of whole queries.
 
-    Memory does not grow with the size of the files, except for the query ids. The documents of a query must be
-    adjacent. A scan of an open file can be iterated once. Ids of documents are read as by `read_letor`. Other
+    Memory does not grow with the size of the files, except for the query ids, which are integers in a block if all ids
+    of that block are. The documents of a query must be adjacent. A scan of an open file can be iterated once. Other
     parameters are those of `read_letor`.
 
     Parameters
@@ -229,18 +223,8 @@ def scan_letor(
     max_bytes : int
         Approximate size of a block's features.
 
-    Returns
-    -------
-    Scan
-        Blocks. Query ids are integers in a block if all ids of that block are, else text. Lines ``#1:name`` before the
-        first document, as Terrier writes them, name the features.
-
     Raises
     ------
-    FileNotFoundError
-        If a path does not exist or matches no file.
-    TypeError or ValueError
-        If an argument is invalid.
     FormatError
         When iterating, for an invalid line or a query whose documents are not adjacent.
 

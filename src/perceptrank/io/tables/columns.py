@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -40,10 +40,13 @@ _SHOWN = 8
 
 
 class Wanted(NamedTuple):
-    """Names of columns that the caller gives; the others are guessed."""
+    """Columns that the caller names, the others are guessed; `required` roles must have one; `dtype` is of features."""
 
     roles: dict[Role, str]
     features: tuple[str, ...] | None = None
+    required: Set[Role] = frozenset({"qid"})
+    with_features: bool = True
+    dtype: np.dtype[Any] = np.dtype(np.float32)
     is_shared: bool = False  # by tables of which each may have its own names
 
 
@@ -124,7 +127,7 @@ def _normalize(name: str) -> str:
 
 
 def find_roles(
-    path: str, names: Sequence[str], wanted: Wanted, required: set[Role], others: Iterable[str] = ()
+    path: str, names: Sequence[str], wanted: Wanted, others: Iterable[str] = ()
 ) -> tuple[dict[Role, str], tuple[Role, ...]]:
     """Return the column of each role that has one, and the roles whose columns were guessed.
 
@@ -139,7 +142,7 @@ def find_roles(
             guessed += [] if name is None else [role]
         if name is not None:
             roles[role] = name
-        elif role in required:
+        elif role in wanted.required:
             problem = f" has no column that is known to hold the {_WORDS[role]} of a row; it has {_listed(names)}. "
             raise FileFormatError(path, f"{problem}`{role}=…` names it")
     return roles, tuple(guessed)

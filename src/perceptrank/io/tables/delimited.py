@@ -6,20 +6,18 @@ Chunks bound the memory, and tell which line is wrong: what polars refuses is pa
 import csv
 import io
 import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.letor.filling import Pool, in_order
 from perceptrank.io.tables.chunks import CHUNK_BYTES, QUOTES, Chunk, Progress, read_chunks, read_head
 from perceptrank.io.tables.columns import (
     Format,
-    Role,
     TableColumns,
     Wanted,
     column_of,
@@ -35,35 +33,52 @@ from perceptrank.stream.texts import Texts
 
 _DELIMITERS = ",;\t|"
 _SAMPLE = 200
-_AHEAD = 2
+_THREADS = 2
 
 
 class DelimitedTable:
-    """A table whose cells are separated by a delimiter; the parameters are those of `DocumentTable`.
+    """A table whose cells are separated by a delimiter.
 
     TSV has no quotes; the delimiter of CSV is a comma, a semicolon, a tab or ``|``, as the header has it.
     """
 
     knows_names = True
 
-    def __init__(
-        self,
-        path: str,
-        format: Format,
-        wanted: Wanted,
-        required: set[Role],
-        with_features: bool,
-        dtype: npt.DTypeLike,
-    ) -> None:
-        self.path, self._text, self._dtype = path, _DelimitedText(path, quoted=format == "csv"), np.dtype(dtype)
-        self._roles, guessed = find_roles(path, self._text.names, wanted, required)
-        self.names: tuple[str, ...] = self._choose_features(wanted) if with_features else ()
-        others = [name for name in self._text.names if name not in (*self._roles.values(), *self.names)]
-        ignored = tuple(others) if with_features else ()
+    def __init__(self, path: str, format: Format, wanted: Wanted) -> None:
+        self.path, self._wanted, self._quoted = path, wanted, format == "csv"
+        self._read_header()
+        self._roles, guessed = find_roles(path, self._header, wanted)
+        self.names: tuple[str, ...] = self._choose_features() if wanted.with_features else ()
+        others = [name for name in self._header if name not in (*self._roles.values(), *self.names)]
+        ignored = tuple(others) if wanted.with_features else ()
         self.columns = TableColumns(path, format, self._roles, self.names, ignored, guessed)
 
-    def _choose_features(self, wanted: Wanted) -> tuple[str, ...]:
-        names = self._text.names
+    def _read_header(self) -> None:
+        """Read the names of the columns and the first rows; find the delimiter."""
+        path, quoted = self.path, self._quoted
+        head = read_head(path, quoted=quoted)
+        if not head.strip():
+            raise FormatError(path, 1, 1, "the file is empty")
+        end = head.find(b"\n") + 1
+        while quoted and head.count(b'"', 0, end) % 2:
+            end = head.find(b"\n", end) + 1
+        first = self._decode(head[:end], 1)
+        unquoted = "".join(first.split('"')[::2])  # a name may have delimiters
+        self._delimiter = max(_DELIMITERS, key=unquoted.count) if quoted else "\t"
+        self._header = [name.strip() for name in next(self._records(Chunk(head[:end], 1)))[1]]
+        self._length, self._n_lines = end, head.count(b"\n", 0, end)
+        shown = repr(first[:80].strip())
+        if len(self._header) < 2:
+            raise FormatError(path, 1, 1, f"a header must name two columns or more, got {shown}")
+        if twice := sorted(name for name, n in Counter(self._header).items() if n > 1):
+            raise FormatError(path, 1, self._header.index(twice[0]) + 1, f"two columns are called {twice[0]!r}")
+        if all(map(is_number, self._header)):
+            raise FormatError(path, 1, 1, f"the first line must name the columns, got {shown}")
+        rows = self._records(Chunk(head[end:], 1 + self._n_lines))
+        self._sample = [cells for _, cells in islice(rows, _SAMPLE)]
+
+    def _choose_features(self) -> tuple[str, ...]:
+        names, wanted = self._header, self._wanted
         if wanted.features is not None:
             for name in wanted.features:
                 if name not in names:
@@ -77,12 +92,12 @@ class DelimitedTable:
 
     def _has_numbers(self, name: str) -> bool:
         """Tell numbers from text: most values are numbers, so that one that is not is an error."""
-        values = self._text.sample(name)
+        values = self._sample_of(name)
         return 2 * sum(map(is_number, values)) >= len(values)
 
     def has_vectors(self, name: str) -> bool:
         """Tell if a column has texts with names and values of features."""
-        values = self._text.sample(name)
+        values = self._sample_of(name)
         return bool(values) and all("=" in value or ":" in value for value in values)
 
     def find_names(self) -> None:
@@ -90,29 +105,17 @@ class DelimitedTable:
 
     def rows(self, progress: Progress | None = None) -> Iterator[Rows]:
         """Read the rows, chunk by chunk; while one is used, the next ones are parsed."""
-        chunks = self._text.chunks(progress)
-        if os.path.getsize(self.path) < CHUNK_BYTES:
-            yield from map(self._parse, chunks)
-            return
-        waiting: deque[Future[Rows]] = deque()
-        with ThreadPoolExecutor(_AHEAD) as pool:
-            try:
-                for chunk in chunks:
-                    waiting.append(pool.submit(self._parse, chunk))
-                    if len(waiting) > _AHEAD:
-                        yield waiting.popleft().result()
-                while waiting:
-                    yield waiting.popleft().result()
-            finally:
-                for future in waiting:
-                    future.cancel()
+        n_threads = 1 if os.path.getsize(self.path) < CHUNK_BYTES else _THREADS
+        with Pool(n_threads, 0) as pool:
+            for _, rows in in_order(pool, self._chunks(progress), self._parse, lambda chunk: len(chunk.text)):
+                yield rows
 
     def documents(self, progress: Progress | None = None) -> Iterator[tuple[int, Document]]:
         """Read the rows as documents whose features are named in a column of vectors."""
         (vector,) = self.names
-        names = self._text.names
-        for chunk in self._text.chunks(progress):
-            for line, cells in islice(self._text.records(chunk), 1, None):
+        names = self._header
+        for chunk in self._chunks(progress):
+            for line, cells in islice(self._records(chunk), 1, None):
                 row = dict(zip(names, cells, strict=False))
                 try:
                     features = parse_pairs(row.pop(vector, ""))
@@ -123,19 +126,19 @@ class DelimitedTable:
 
     def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
         """Read the queries and the texts of a column of all rows."""
-        if column not in self._text.names:
-            raise missing_column(self.path, column, self._text.names)
+        if column not in self._header:
+            raise missing_column(self.path, column, self._header)
         qid = self._roles["qid"]
-        for chunk in self._text.chunks(None):
+        for chunk in self._chunks(None):
             frame = self._parse_texts(chunk, dict.fromkeys([qid, column], import_polars().String))
             yield frame[qid].to_list(), frame[column].to_list()
 
     def _parse(self, chunk: Chunk) -> Rows:
         pl = import_polars()
-        self._text.check_quotes(chunk)
+        self._check_quotes(chunk)
         texts = {role: name for role, name in self._roles.items() if holds_texts(role)}
         numbers = {role: name for role, name in self._roles.items() if role not in texts}
-        number = pl.Float32 if self._dtype == np.float32 else pl.Float64
+        number = pl.Float32 if self._wanted.dtype == np.float32 else pl.Float64
         types = dict.fromkeys(texts.values(), pl.String) | dict.fromkeys(numbers.values(), pl.Float64)
         types |= dict.fromkeys(self.names, number)
         try:
@@ -144,27 +147,27 @@ class DelimitedTable:
             frame = self._parse_texts(chunk, types)
 
         def place(row: int, column: str) -> Place:
-            return self._text.place(chunk, row, column)
+            return self._place(chunk, row, column)
 
         qids = frame[texts.pop("qid")].to_numpy()
         columns: dict[str, Any] = {column_of(role).name: _as_texts(frame[name]) for role, name in texts.items()}
         for role, name in numbers.items():
             columns[column_of(role).name] = np.array(frame[name].to_numpy(), dtype=np.float64)
-        X = np.empty((len(qids), 0), self._dtype)
+        X = np.empty((len(qids), 0), self._wanted.dtype)
         if self.names:
-            X = np.ascontiguousarray(frame[list(self.names)].to_numpy(order="c"), dtype=self._dtype)
+            X = np.ascontiguousarray(frame[list(self.names)].to_numpy(order="c"), dtype=self._wanted.dtype)
         return Rows(self.path, place, qids, columns, X, self.names)
 
     def _read_csv(self, chunk: Chunk, types: dict[str, Any]) -> Any:
         """Parse a chunk, whose header numbers the columns; those that are not used are skipped."""
         pl = import_polars()
-        names = self._text.names
+        names = self._header
         frame = pl.read_csv(
             chunk.text,
             schema={str(j): types.get(name, pl.String) for j, name in enumerate(names)},
             columns=[str(j) for j, name in enumerate(names) if name in types],
-            separator=self._text.delimiter,
-            quote_char='"' if self._text.quoted else None,
+            separator=self._delimiter,
+            quote_char='"' if self._quoted else None,
         )
         frame.columns = [names[int(number)] for number in frame.columns]
         return frame
@@ -175,7 +178,7 @@ class DelimitedTable:
         try:
             frame = self._read_csv(chunk, dict.fromkeys(types, pl.String))
         except (pl.exceptions.PolarsError, OverflowError) as error:
-            raise self._text.malformed(chunk, error) from None
+            raise self._malformed(chunk, error) from None
         for name, kind in types.items():
             if kind == pl.String:
                 continue
@@ -185,60 +188,33 @@ class DelimitedTable:
             numbers = numbers.zip_with(truths.is_null(), truths)
             wrong = numbers.is_null() & words.is_not_null() & ~words.is_in(list(MISSING_WORDS))
             if wrong.any():
-                place = self._text.place(chunk, cast(int, wrong.arg_max()), name)
+                place = self._place(chunk, cast(int, wrong.arg_max()), name)
                 kinds = {column: describe_role(role) for role, column in self._roles.items()}
                 rule = f"{kinds.get(name, 'a feature')} must be a number (column {name!r})"
                 raise FormatError(self.path, place.line, place.column, f"{rule}, got {place.text[:80]!r}")
             frame = frame.with_columns(numbers.alias(name))
         return frame
 
-
-class _DelimitedText:
-    """The text of a table: its header, its chunks, and the places of its cells."""
-
-    def __init__(self, path: str, *, quoted: bool) -> None:
-        self._path, self.quoted = path, quoted
-        head = read_head(path, quoted=quoted)
-        if not head.strip():
-            raise FormatError(path, 1, 1, "the file is empty")
-        end = head.find(b"\n") + 1
-        while quoted and head.count(b'"', 0, end) % 2:
-            end = head.find(b"\n", end) + 1
-        first = self._decode(head[:end], 1)
-        unquoted = "".join(first.split('"')[::2])  # a name may have delimiters
-        self.delimiter = max(_DELIMITERS, key=unquoted.count) if quoted else "\t"
-        self.names = [name.strip() for name in next(self.records(Chunk(head[:end], 1)))[1]]
-        self._length, self._n_lines = end, head.count(b"\n", 0, end)
-        shown = repr(first[:80].strip())
-        if len(self.names) < 2:
-            raise FormatError(path, 1, 1, f"a header must name two columns or more, got {shown}")
-        if twice := sorted(name for name, n in Counter(self.names).items() if n > 1):
-            raise FormatError(path, 1, self.names.index(twice[0]) + 1, f"two columns are called {twice[0]!r}")
-        if all(map(is_number, self.names)):
-            raise FormatError(path, 1, 1, f"the first line must name the columns, got {shown}")
-        rows = self.records(Chunk(head[end:], 1 + self._n_lines))
-        self._sample = [cells for _, cells in islice(rows, _SAMPLE)]
-
-    def sample(self, name: str) -> list[str]:
+    def _sample_of(self, name: str) -> list[str]:
         """Return the first values of a column, without those that are missing."""
-        j = self.names.index(name)
+        j = self._header.index(name)
         return [cells[j] for cells in self._sample if len(cells) > j and cells[j].strip().lower() not in MISSING_WORDS]
 
-    def chunks(self, progress: Progress | None) -> Iterator[Chunk]:
+    def _chunks(self, progress: Progress | None) -> Iterator[Chunk]:
         """Read chunks, each with a header of its own that numbers the columns, on the line before the first row."""
-        numbered = self.delimiter.join(map(str, range(len(self.names)))).encode() + b"\n"
-        for text, line in read_chunks(self._path, quoted=self.quoted, prefix=numbered, progress=progress):
+        numbered = self._delimiter.join(map(str, range(len(self._header)))).encode() + b"\n"
+        for text, line in read_chunks(self.path, quoted=self._quoted, prefix=numbered, progress=progress):
             if line > 1:
                 yield Chunk(text, line - 1)
             elif rows := text[len(numbered) + self._length :]:
                 yield Chunk(numbered + rows, self._n_lines)
 
-    def records(self, chunk: Chunk) -> Iterator[tuple[int, list[str]]]:
+    def _records(self, chunk: Chunk) -> Iterator[tuple[int, list[str]]]:
         """Parse records as text, each with the line that it begins on."""
         text = self._decode(chunk.text, chunk.line)
         csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-        quoting: Any = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
-        reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=self.delimiter, quoting=quoting)
+        quoting: Any = csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE
+        reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=self._delimiter, quoting=quoting)
         line = chunk.line
         try:
             for cells in reader:
@@ -246,35 +222,35 @@ class _DelimitedText:
                 line = chunk.line + reader.line_num
         except csv.Error as error:
             problem = str(error).split(" - ")[0]
-            raise FormatError(self._path, line, 1, f"cells must be as CSV has them: {problem}") from None
+            raise FormatError(self.path, line, 1, f"cells must be as CSV has them: {problem}") from None
 
-    def place(self, chunk: Chunk, row: int, column: str) -> Place:
+    def _place(self, chunk: Chunk, row: int, column: str) -> Place:
         """Find a cell; blank lines are rows to polars, and to the module csv."""
-        j = self.names.index(column) if column in self.names else 0
-        line, cells = next(islice(self.records(chunk), row + 1, None), (chunk.line, []))  # after the header
+        j = self._header.index(column) if column in self._header else 0
+        line, cells = next(islice(self._records(chunk), row + 1, None), (chunk.line, []))  # after the header
         return Place(line, j + 1, cells[j] if j < len(cells) else "")
 
-    def check_quotes(self, chunk: Chunk) -> None:
+    def _check_quotes(self, chunk: Chunk) -> None:
         """Raise if a quote within a cell, as in 5" tv, would make one row of several lines: polars pairs all quotes."""
-        if not self.quoted or b'"' not in chunk.text:
+        if not self._quoted or b'"' not in chunk.text:
             return
         text = np.frombuffer(chunk.text, np.uint8)
         opening, closing = np.flatnonzero(text == ord('"')).reshape(-1, 2).T
-        before = np.frombuffer(b'\n"' + self.delimiter.encode(), np.uint8)  # a doubled quote has another before it
+        before = np.frombuffer(b'\n"' + self._delimiter.encode(), np.uint8)  # a doubled quote has another before it
         for pair in np.flatnonzero((opening > 0) & ~np.isin(text[opening - 1], before)).tolist():
             if b"\n" in chunk.text[opening[pair] : closing[pair]]:
                 line = chunk.line + chunk.text.count(b"\n", 0, opening[pair])
-                raise FormatError(self._path, line, 1, QUOTES)
+                raise FormatError(self.path, line, 1, QUOTES)
 
-    def malformed(self, chunk: Chunk, error: Exception) -> FormatError:
+    def _malformed(self, chunk: Chunk, error: Exception) -> FormatError:
         """Return the error for a chunk that polars refuses to read, with the line if it can be found."""
-        n_names = len(self.names)
-        for line, cells in self.records(chunk):
+        n_names = len(self._header)
+        for line, cells in self._records(chunk):
             if len(cells) > n_names:
                 problem = f"a row must have {n_names} cells, as the header has, got {len(cells)}"
-                return FormatError(self._path, line, n_names + 1, problem)
+                return FormatError(self.path, line, n_names + 1, problem)
         reason = str(error).split("\n")[0][:200]
-        return FileFormatError(self._path, f", lines from {chunk.line + 1} on: {reason}")
+        return FileFormatError(self.path, f", lines from {chunk.line + 1} on: {reason}")
 
     def _decode(self, text: bytes, line: int) -> str:
         try:
@@ -283,17 +259,15 @@ class _DelimitedText:
             line += text.count(b"\n", 0, error.start)
             column = error.start - text.rfind(b"\n", 0, error.start)
             problem = f"text must be UTF-8, got {text[error.start : error.start + 8]!r}"
-            raise FormatError(self._path, line, column, problem) from None
+            raise FormatError(self.path, line, column, problem) from None
 
 
-def open_delimited(
-    path: str, format: Format, wanted: Wanted, required: set[Role], with_features: bool, dtype: npt.DTypeLike
-) -> DelimitedTable | DocumentTable:
+def open_delimited(path: str, format: Format, wanted: Wanted) -> DelimitedTable | DocumentTable:
     """Open a table with a delimiter; one whose only feature is a column of vectors is a table of documents."""
-    table = DelimitedTable(path, format, wanted, required, with_features, dtype)
+    table = DelimitedTable(path, format, wanted)
     if len(table.names) != 1 or not table.has_vectors(table.names[0]):
         return table
-    return DocumentTable(path, format, wanted._replace(features=None), required, True, dtype, table.documents)
+    return DocumentTable(path, format, wanted._replace(features=None), table.documents)
 
 
 def _as_texts(column: Any) -> Texts:

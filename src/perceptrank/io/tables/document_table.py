@@ -259,47 +259,37 @@ _BATCH_NUMBERS = 2**21
 class DocumentTable:
     """A table of documents that need not all have the same features.
 
-    `required` roles must have a column. `read` yields the documents, each with its line; it takes a callable for the
-    progress, or None. `knows_names` is False until all rows are read, unless the names of the features are given.
+    `read` yields the documents, each with its line; it takes a callable for the progress, or None. `knows_names` is
+    False until all rows are read, unless the names of the features are given.
     """
 
-    def __init__(
-        self,
-        path: str,
-        format: Format,
-        wanted: Wanted,
-        required: set[Role],
-        with_features: bool,
-        dtype: npt.DTypeLike,
-        read: Read,
-    ) -> None:
-        self.path, self._wanted, self._dtype, self._read = path, wanted, np.dtype(dtype), read
-        self._with_features = with_features
+    def __init__(self, path: str, format: Format, wanted: Wanted, read: Read) -> None:
+        self.path, self._wanted, self._read = path, wanted, read
         sample = list(islice(read(None), _SAMPLE))
         if not sample:
             raise FormatError(path, 1, 1, "the file has no documents")
         documents = [document for _, document in sample]
         keys = list(dict.fromkeys(name for document in documents for name in document.scalars))
         others = set().union(*(document.others for document in documents))
-        self._roles, guessed = find_roles(path, keys, wanted, required, others)
-        self._taken = set(self._roles.values())
+        self._roles, guessed = find_roles(path, keys, wanted, others)
         self._texts = {name for name in keys if not _holds_numbers(name, documents)}
-        self._vectors = _Vectors(wanted.features)
-        self._known = list(dict.fromkeys([*keys, *(name for one in documents for name in one.features or ())]))
-        for line, document in sample if with_features else []:
-            self._add(line, document)
-        features = self._vectors.names
+        inner = (name for document in documents for name in document.features or ())
+        self._known = list(dict.fromkeys([*keys, *inner]))
+        self.knows_names = wanted.features is not None or not wanted.with_features
+        self._index = {name: j for j, name in enumerate(wanted.features or ()) if wanted.with_features}
+        self._seen: set[str] = set()
+        for line, document in sample:
+            self._vector(line, document)
         if len(sample) < _SAMPLE:
             self._check_names()
-        self._vectors = _Vectors(wanted.features)
-        ignored = [name for name in keys if name not in self._taken and name not in features] if with_features else []
-        self.columns = TableColumns(path, format, self._roles, features, tuple(ignored), guessed)
-        self.knows_names = wanted.features is not None or not with_features
+        taken = {*self._roles.values(), *self._index}
+        ignored = [name for name in keys if name not in taken] if wanted.with_features else []
+        self.columns = TableColumns(path, format, self._roles, self.names, tuple(ignored), guessed)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the features that are known."""
-        return self._vectors.names
+        """Names of the features that are known, in the order of their first appearance."""
+        return tuple(self._index)
 
     def find_names(self) -> None:
         """Read all rows, for the names of the features."""
@@ -311,18 +301,16 @@ class DocumentTable:
         """Read the rows, a batch at a time."""
         lines: list[int] = []
         documents: list[Document] = []
-        width = 0
+        vectors: list[Mapping[str, float]] = []
         for line, document in self._read(progress):
             lines.append(line)
             documents.append(document)
-            if self._with_features:
-                self._add(line, document)
-                width = len(self.names) if len(documents) % 64 == 0 else width
-            if len(documents) * max(width, 16) >= _BATCH_NUMBERS:
-                yield self._batch(lines, documents)
-                lines, documents = [], []
+            vectors.append(self._vector(line, document))
+            if len(documents) * max(len(self._index), 16) >= _BATCH_NUMBERS:
+                yield self._batch(lines, documents, vectors)
+                lines, documents, vectors = [], [], []
         if documents:
-            yield self._batch(lines, documents)
+            yield self._batch(lines, documents, vectors)
         self._check_names()
 
     def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
@@ -338,25 +326,35 @@ class DocumentTable:
 
     def _check_names(self) -> None:
         """Raise if no document has had one of the features that the caller names."""
-        if self._with_features and self._wanted.features is not None and (absent := self._vectors.absent):
+        absent = [name for name in self._index if name not in self._seen]
+        if self._wanted.features is not None and absent:
             raise missing_column(self.path, absent[0], self._known)
 
-    def _add(self, line: int, document: Document) -> None:
+    def _vector(self, line: int, document: Document) -> Mapping[str, float]:
+        """Return the features of a document that are wanted, after adding their names to those that are known."""
+        if not self._wanted.with_features:
+            return {}
         try:
-            self._vectors.add(self._features(document))
+            vector = self._features(document)
         except ValueError as error:
             raise FormatError(self.path, line, 1, str(error)) from None
+        if self._wanted.features is not None:
+            vector = {name: value for name, value in vector.items() if name in self._index}
+        for name in vector:
+            if name not in self._seen:
+                if len(self._seen) >= MOST_NAMES:
+                    problem = f"there are more than {MOST_NAMES} names of features: are these names of documents?"
+                    raise FormatError(self.path, line, 1, problem)
+                self._seen.add(name)
+                self._index.setdefault(name, len(self._index))
+        return vector
 
-    def _batch(self, lines: list[int], documents: list[Document]) -> Rows:
+    def _batch(self, lines: list[int], documents: list[Document], vectors: list[Mapping[str, float]]) -> Rows:
         def place(row: int, column: str) -> Place:
             value = documents[row].get(column)
             value = (documents[row].features or {}).get(column) if value is None else value
             return Place(lines[row], 1, str(value))
 
-        X: Features = np.empty((len(lines), 0), self._dtype)
-        names: tuple[str, ...] = ()
-        if self._with_features:
-            X, names = self._vectors.take(self._dtype)
         columns: dict[str, Any] = {}
         for role in self._roles.keys() - {"qid"}:
             if holds_texts(role):
@@ -364,7 +362,21 @@ class DocumentTable:
             else:
                 values = self._numbers(lines, documents, role)
             columns[column_of(role).name] = values
-        return Rows(self.path, place, self._ids(lines, documents, "qid"), columns, X, names)
+        qids = self._ids(lines, documents, "qid")
+        return Rows(self.path, place, qids, columns, self._matrix(vectors), self.names)
+
+    def _matrix(self, vectors: list[Mapping[str, float]]) -> Features:
+        """Return vectors as a matrix with NaN where a row has no value."""
+        n_rows, width, dtype = len(vectors), len(self._index), self._wanted.dtype
+        n_bytes = n_rows * width * dtype.itemsize
+        if n_bytes > free_memory():
+            raise MemoryError(f"{n_rows} rows of {width} features take {n_bytes / 1e9:.1f} GB, more than is available")
+        X: Features = np.full((n_rows, width), np.nan, dtype)
+        rows = np.repeat(np.arange(n_rows), [len(vector) for vector in vectors])
+        columns = [self._index[name] for vector in vectors for name in vector]
+        with np.errstate(over="ignore"):  # a value too large for float32 is infinite, which is an error of its row
+            X[rows, columns] = np.array([value for vector in vectors for value in vector.values()])
+        return X
 
     def _ids(self, lines: list[int], documents: list[Document], role: Role) -> npt.NDArray[Any]:
         name = self._roles[role]
@@ -395,9 +407,9 @@ class DocumentTable:
                 raise FormatError(self.path, lines[i], 1, problem) from None
         return numbers
 
-    def _features(self, document: Document) -> dict[str, float]:
+    def _features(self, document: Document) -> Mapping[str, float]:
         if document.features is not None:
-            return dict(document.features)
+            return document.features
         wanted = self._wanted.features
         return {
             name: as_number(name, value)
@@ -406,67 +418,12 @@ class DocumentTable:
         }
 
     def _is_feature(self, name: str, value: Any) -> bool:
-        if name in self._taken or name in self._texts or is_kept_apart(name):
+        if name in self._roles.values() or name in self._texts or is_kept_apart(name):
             return False
-        if isinstance(value, str) and name not in self._vectors.index and not is_number(value):
+        if isinstance(value, str) and name not in self._index and not is_number(value):
             self._texts.add(name)
             return False
         return True
-
-
-class _Vectors:
-    """Collects rows of features by name; the names are the union, in the order of their first appearance.
-
-    `wanted` are the only names to keep, if it is given.
-    """
-
-    def __init__(self, wanted: tuple[str, ...] | None) -> None:
-        self._is_fixed = wanted is not None
-        self.index = {name: j for j, name in enumerate(wanted or ())}
-        self._seen: set[str] = set()
-        self._columns: list[int] = []
-        self._values: list[float] = []
-        self._ends: list[int] = []
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names so far."""
-        return tuple(self.index)
-
-    @property
-    def absent(self) -> list[str]:
-        """Names that no row has had."""
-        return [name for name in self.index if name not in self._seen]
-
-    def add(self, features: dict[str, float]) -> None:
-        """Add a row."""
-        for name, value in features.items():
-            j = self.index.get(name)
-            if j is None:
-                if self._is_fixed:
-                    continue
-                if len(self.index) >= MOST_NAMES:
-                    raise ValueError(
-                        f"there are more than {MOST_NAMES} names of features: are these names of documents?"
-                    )
-                j = self.index[name] = len(self.index)
-            self._seen.add(name)
-            self._columns.append(j)
-            self._values.append(value)
-        self._ends.append(len(self._columns))
-
-    def take(self, dtype: np.dtype[Any]) -> tuple[Features, tuple[str, ...]]:
-        """Return the rows since the last call as a matrix with NaN where a row has no value, and its names."""
-        n_rows, width = len(self._ends), len(self.index)
-        n_bytes = n_rows * width * dtype.itemsize
-        if n_bytes > free_memory():
-            raise MemoryError(f"{n_rows} rows of {width} features take {n_bytes / 1e9:.1f} GB, more than is available")
-        X: Features = np.full((n_rows, width), np.nan, dtype)
-        rows = np.repeat(np.arange(n_rows), np.diff([0, *self._ends]))
-        with np.errstate(over="ignore"):  # a value too large for float32 is infinite, which is an error of its row
-            X[rows, self._columns] = np.array(self._values)
-        self._columns, self._values, self._ends = [], [], []
-        return X, self.names
 
 
 def _is_unicode(text: str) -> bool:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FormatError
 from perceptrank.kernels.arrays import Features
-from perceptrank.stream.columns import WEIGHT, Column, Values
+from perceptrank.stream.columns import Column, Values
 
 # What other programs write where a number is missing, without case.
 MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "nil", "-", "?"))
@@ -53,6 +53,11 @@ class Rows:
         """Return the error about a cell."""
         place = self.place(row, column)
         return FormatError(self.path, place.line, place.column, f"{problem}, got {place.text[:80]!r}")
+
+    def require(self, are_valid: npt.NDArray[np.bool_], column: str, rule: str) -> None:
+        """Raise the error about the first row whose cell is not valid, if there is one."""
+        if not are_valid.all():
+            raise self.error(int(np.argmin(are_valid)), column, f"{rule} (column {column!r})")
 
     def take(self, kept: slice | npt.NDArray[Any]) -> "Rows":
         """Return some of the rows, which know their places."""
@@ -105,23 +110,6 @@ def is_number(text: str) -> bool:
     return True
 
 
-def check_grades(rows: Rows, column: str) -> None:
-    """Raise if a grade is infinite or negative."""
-    grades = rows.columns["relevance"]
-    wrong = (grades < 0) | np.isinf(grades)
-    if wrong.any():
-        raise rows.error(int(np.argmax(wrong)), column, f"a grade must be a number >= 0 (column {column!r})")
-
-
-def check_weights(rows: Rows, column: str) -> None:
-    """Raise unless every row has the weight of its query, finite and not negative."""
-    weights = rows.columns[WEIGHT]
-    wrong = ~((weights >= 0) & (weights < np.inf))
-    if wrong.any():
-        rule = f"the weight of a query must be a finite number >= 0 (column {column!r})"
-        raise rows.error(int(np.argmax(wrong)), column, rule)
-
-
 def convert_column(rows: Rows, column: Column, name: str) -> Values:
     """Return the values of a declared column in its type; raise for the first that is invalid, with its place."""
     values = rows.columns[column.name]
@@ -132,11 +120,8 @@ def convert_column(rows: Rows, column: Column, name: str) -> Values:
             try:
                 column.convert(values[row : row + 1], 1, "document")
             except ValueError:
-                place = rows.place(row, name)
                 problem = str(error).rpartition(", got")[0] or str(error)
-                raise FormatError(
-                    rows.path, place.line, place.column, f"{problem} (column {name!r}), got {place.text[:80]!r}"
-                ) from None
+                raise rows.error(row, name, f"{problem} (column {name!r})") from None
         raise
 
 

@@ -242,10 +242,7 @@ class KernelModel(Model):
         """Return a copy that can be changed without changing this model."""
         state = super().copy()
         assert isinstance(state, KernelModel)
-        state.supports, state.width, state.center = self.supports.copy(), self.width, self.center
-        state.spent, state.shrunk, state.lost = self.spent, self.shrunk, self.lost
-        state.removals, state.fewest = self.removals, self.fewest
-        state.kernel, state.degree, state.linear = self.kernel, self.degree, self.linear
+        state.supports = self.supports.copy()
         return state
 
     def as_plain(self) -> dict[str, Any]:
@@ -348,18 +345,3 @@ class KernelModel(Model):
             "a kernel perceptron has no weights of features alone: it ranks by its supports_ with the coefficients "
             "dual_coef_, and by linear_coef_"
         )
-
-    def __reduce__(self) -> Any:
-        made, given = super().__reduce__()
-        ledger = {name: getattr(self, name) for name in KernelModel.__slots__}
-        return _unpickled, (made, given, ledger)
-
-
-def _unpickled(made: Any, given: Any, ledger: dict[str, Any]) -> KernelModel:
-    plain = made(*given)
-    state = KernelModel(plain.transforms)
-    for name in Model.__slots__:
-        setattr(state, name, getattr(plain, name))
-    for name, value in ledger.items():
-        setattr(state, name, value)
-    return state

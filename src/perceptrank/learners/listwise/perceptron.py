@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -15,7 +14,7 @@ from perceptrank.learners.listwise.places import places_rule
 from perceptrank.learners.listwise.safe_averaging import ROWS, safe_pass
 from perceptrank.learners.listwise.uniform import uniform_rule
 from perceptrank.learners.model import Model
-from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.rounds import Pass, list_pass
 from perceptrank.learners.slam import SLAM_PASS
 from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListSettings
@@ -29,7 +28,7 @@ from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 # The best-scored violator alone is Algorithm 2's, on every round that has one.
-_PASSES: dict[str, tuple[Callable[..., int], tuple[int, int, int]]] = {
+_PASSES = {
     "places": list_pass(places_rule, floats=7, ints=8),
     "uniform": list_pass(uniform_rule, floats=5, ints=10),
     "top": SLAM_PASS,
@@ -97,7 +96,7 @@ class ListwisePerceptron(CompiledLearner, Startable):
 
     algorithm = "listwise"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + log m + g)"
     depends_on_rate = False
 
@@ -119,7 +118,7 @@ class ListwisePerceptron(CompiledLearner, Startable):
         promised = theorems.listwise(relative, surrogate, splits=splits)
         if self.margin:
             promised = theorems.slam(float(self.learning_rate), float(self.margin), surrogate, splits=splits)
-        return self.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
+        return self._model.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
     def ranks_with(self) -> str:
@@ -159,7 +158,9 @@ class ListwisePerceptron(CompiledLearner, Startable):
             safe_pass(self._judge, judged, weights, largest, scores, state.tally, predicted, floats, ints)
         return done
 
-    def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
+    @property
+    def kernel(self) -> Pass:  # type: ignore[override]
+        """The pass of the rule that `violators` names."""
         return _PASSES[self.violators]
 
     def _make_settings(self) -> ListSettings:

@@ -11,7 +11,7 @@ from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import adapt, are_valid, count_round, open_query
+from perceptrank.learners.rounds import Pass, adapt, are_valid, count_round, open_query
 from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
@@ -114,12 +114,11 @@ class BufferedPairwise(CompiledLearner):
     """
 
     algorithm = "buffered-pairwise"
-    without_weights = "its buffer is a sample in which all documents count alike"
+    without_query_weights = "its buffer is a sample in which all documents count alike"
     fixed = ("buffer_size",)
     cost = "s m d"
     takes = "documents"
-    kernel = buffered_pairwise_pass
-    rows = 1, 0, 2
+    kernel = Pass(buffered_pairwise_pass, (1, 0, 2))
 
     learning_rate: float = 0.1
     _: KW_ONLY

@@ -5,52 +5,29 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY
 
-from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.levels import grades_differ, read_grades
-from perceptrank.kernels.scratch import Scratch
-from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.kernels.arrays import Floats, Query, Rows
+from perceptrank.kernels.compiled import helper
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
+from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import Block, Iterates, Record
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
-from perceptrank.stream.validation import check_choice, check_positive
+from perceptrank.stream.validation import check_choice
 from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
 
 PAIRS = ("uniform", "max")
-CategoryRankingSettings = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, widest_only
 
 
-@compiled
-def category_ranking_pass(
-    settings: CategoryRankingSettings, block: Block, state: Iterates, record: Record, scratch: Scratch
-) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary, widest_only = settings
-    _, relevance, offsets, _ = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, moved = floats[0], floats[1], floats[2], ints[0]
-    mean, step = vectors[0], vectors[1]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        for i in range(m):
-            coefficients[i] = 0.0
-        mass = 0.0
-        if grades_differ(grades, m, n_relevant):
-            if widest_only:
-                mass = move_widest_pair(m, scores, grades, coefficients)
-            else:
-                mass = move_misordered_pairs(m, scores, grades, coefficients)
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
+@helper
+def category_ranking_rule(settings: tuple[bool], query: Query, coefficients: Floats, rows: Rows) -> float:
+    """Move the most misordered pair, or all misordered ones in equal parts."""
+    (widest_only,) = settings
+    scores, grades, _, _, _ = query
+    if widest_only:
+        return move_widest_pair(len(scores), scores, grades, coefficients)
+    return move_misordered_pairs(len(scores), scores, grades, coefficients)
 
 
 @helper
@@ -120,11 +97,10 @@ class CategoryRanking(CompiledLearner, Startable):
 
     algorithm = "category-ranking"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m²"
     depends_on_rate = False
-    kernel = category_ranking_pass
-    rows = 3, 1, 2
+    kernel = list_pass(category_ranking_rule)
 
     pairs: str = "uniform"
     _: KW_ONLY
@@ -134,9 +110,8 @@ class CategoryRanking(CompiledLearner, Startable):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self.beginning.theorem(theorems.pair_perceptron())
+        return self._model.beginning.theorem(theorems.pair_perceptron())
 
-    def _make_settings(self) -> CategoryRankingSettings:
+    def _make_settings(self) -> ListSettings:
         check_choice("pairs", self.pairs, PAIRS)
-        binary, _, _, _ = weighing_of(self.measure)
-        return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, self.pairs == "max"
+        return list_settings(self, self.pairs == "max", binary=weighing_of(self.measure)[0])

@@ -67,10 +67,10 @@ class OnlineListNet(CompiledLearner, Startable):
 
     algorithm = "listnet"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d"
     theorem = theorems.gradient_descent()
-    kernel, rows = list_pass(listnet_rule, floats=1)
+    kernel = list_pass(listnet_rule, floats=1)
 
     learning_rate: float = 0.01
     _: KW_ONLY

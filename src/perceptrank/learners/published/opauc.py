@@ -11,7 +11,7 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import squared_norm
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import adapt, are_valid, count_round, open_query
+from perceptrank.learners.rounds import Pass, adapt, are_valid, count_round, open_query
 from perceptrank.learners.tally import LARGEST_SQUARED_NORM, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_not_negative, check_positive
@@ -109,11 +109,10 @@ class Opauc(CompiledLearner):
     """
 
     algorithm = "opauc"
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d²"
     takes = "documents"
-    kernel = opauc_pass
-    rows = 1, 0, 3
+    kernel = Pass(opauc_pass, (1, 0, 3))
 
     learning_rate: float = 0.01
     _: KW_ONLY

@@ -13,7 +13,7 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_row
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import are_valid, count_round, open_query
+from perceptrank.learners.rounds import Pass, are_valid, count_round, open_query
 from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import ParameterError, check_positive_whole
@@ -102,7 +102,7 @@ class PRank(CompiledLearner):
     """
 
     algorithm = "prank"
-    without_weights = "its thresholds stay in order only if all steps have the same length"
+    without_query_weights = "its thresholds stay in order only if all steps have the same length"
     fixed: ClassVar[tuple[str, ...]] = ("n_grades",)
     cost = "m (d + g)"
     takes = "documents"
@@ -113,8 +113,7 @@ class PRank(CompiledLearner):
     seed = 0
     margin = 0.0
     theorem = theorems.prank()
-    kernel = prank_pass
-    rows = 1, 0, 1
+    kernel = Pass(prank_pass, (1, 0, 1))
 
     n_grades: int = 5
 

@@ -68,10 +68,10 @@ class Predtron(CompiledLearner, Startable):
 
     algorithm = "predtron"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m (d + log m)"
     depends_on_rate = False
-    kernel, rows = list_pass(predtron_rule, floats=1, ints=4)
+    kernel = list_pass(predtron_rule, floats=1, ints=4)
 
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY

@@ -53,10 +53,10 @@ class RankNet(CompiledLearner, Startable):
 
     algorithm = "ranknet"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m²"
     theorem = theorems.gradient_descent()
-    kernel, rows = list_pass(ranknet_rule)
+    kernel = list_pass(ranknet_rule)
 
     learning_rate: float = 0.1
 

@@ -8,7 +8,7 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import squared_norm
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import are_valid, close_round, lead_of, open_query
+from perceptrank.learners.rounds import Pass, are_valid, close_round, lead_of, open_query
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 
@@ -75,12 +75,11 @@ class SolarI(CompiledLearner):
     """
 
     algorithm = "solar-1"
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m² d"
     takes = "pairs"
     depends_on_rate = False
-    kernel = solar_one_pass
-    rows = 1, 0, 3
+    kernel = Pass(solar_one_pass, (1, 0, 3))
 
     limit: float = 0.001
 

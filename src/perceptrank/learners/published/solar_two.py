@@ -11,7 +11,7 @@ from perceptrank.kernels.arrays import FloatRows, Floats
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import are_valid, close_round, lead_of, open_query
+from perceptrank.learners.rounds import Pass, are_valid, close_round, lead_of, open_query
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_choice, check_positive
@@ -110,13 +110,12 @@ class SolarII(CompiledLearner):
     """
 
     algorithm = "solar-2"
-    accepts_weights = True
+    accepts_query_weights = True
     fixed = ("covariance",)
     cost = "m² d, full: m² d²"
     takes = "pairs"
     depends_on_rate = False
-    kernel = solar_two_pass
-    rows = 1, 0, 4
+    kernel = Pass(solar_two_pass, (1, 0, 4))
 
     regularization: float = 100.0
     _: KW_ONLY

@@ -149,9 +149,9 @@ class StructuredNdcg(CompiledLearner, Startable):
 
     algorithm = "structured-ndcg"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m³"
-    kernel, rows = list_pass(structured_ndcg_rule, floats=6, ints=7)
+    kernel = list_pass(structured_ndcg_rule, floats=6, ints=7)
 
     measure: MeasureLike = "ndcg@10"
     _: KW_ONLY

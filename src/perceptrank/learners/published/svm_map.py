@@ -71,9 +71,9 @@ class SvmMap(CompiledLearner, Startable):
 
     algorithm = "svm-map"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m²"
-    kernel, rows = list_pass(svm_map_rule, floats=2, ints=4)
+    kernel = list_pass(svm_map_rule, floats=2, ints=4)
 
     learning_rate: float = 0.1
 

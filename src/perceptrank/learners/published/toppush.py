@@ -63,9 +63,9 @@ class TopPush(CompiledLearner, Startable):
 
     algorithm = "toppush"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d"
-    kernel, rows = list_pass(toppush_rule)
+    kernel = list_pass(toppush_rule)
 
     learning_rate: float = 0.01
     _: KW_ONLY

@@ -61,9 +61,9 @@ class UnevenMargins(CompiledLearner, Startable):
 
     algorithm = "uneven-margins"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d + m²"
-    kernel, rows = list_pass(uneven_margins_rule, floats=1)
+    kernel = list_pass(uneven_margins_rule, floats=1)
 
     learning_rate: float = 0.1
     _: KW_ONLY

@@ -45,7 +45,6 @@ class AdaGrad(StepWrapper):
 
     algorithm = "adagrad"
     fixed = ("steps",)
-    never_negative = ("squares",)
 
     _: KW_ONLY
     steps: str = "diagonal"

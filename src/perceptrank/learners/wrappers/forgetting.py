@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import measure_of
 from perceptrank.learners.model import Model
 from perceptrank.learners.wrappers.fading import Fading
 from perceptrank.learners.wrappers.tournament import Tournament
@@ -92,7 +93,6 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
 
     algorithm = "forgetting"
     fixed = ("half_lives", "measure")
-    never_negative: ClassVar[tuple[str, ...]] = ("judged", "largest")
     cost = "N times that of its learner"
     strategy = "leader"
     learners = None
@@ -111,7 +111,7 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
         self.half_lives = half_lives
         self.lag = lag
         self.measure = measure  # type: ignore[assignment]
-        self._start()
+        self.__post_init__()
 
     @property
     def theorem(self) -> Theorem:
@@ -125,7 +125,8 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
 
     def _shares_transforms(self) -> bool:
         """Tell whether transforms can be applied once for all copies: no setting is about features before them."""
-        return not self._copy.beginning.ranks and not self._copy.beginning.constraints
+        beginning = self._copy.model.beginning
+        return not beginning.ranks and not beginning.constraints
 
     def _own_transform(self) -> TransformLike:
         return self._copy._own_transform() if self._shares_transforms() else None
@@ -136,7 +137,7 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
 
     def compared_by(self) -> Measure:
         """Return the measure that copies are compared by."""
-        return self.own_measure if self.measure is None else parse(self.measure)
+        return measure_of(self) if self.measure is None else parse(self.measure)
 
     def _check_parameters(self) -> None:
         given = self.half_lives

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.model import LinearPart, Model, fixed_copy
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.rounds import count_round
+from perceptrank.learners.starting import NO_SIGNS
 from perceptrank.learners.tally import Iterates
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
 from perceptrank.stream.sparse import AnyFeatures
@@ -73,6 +74,13 @@ class SumModel(Model):
     """The model of a sum, with its members."""
 
     __slots__ = ()
+    never_negative = ("spreads", "counts")
+
+    def restore(self, plain: dict[str, Any], more: dict[str, Floats], signs: Floats = NO_SIGNS) -> None:
+        """Restore the arrays that `as_plain` converted; raise if they are inconsistent."""
+        super().restore(plain, more, signs)
+        if ((more["spreads"] > 0) != (more["counts"] > 0)).any():
+            raise ValueError("spreads must be positive where counts are, and nowhere else")
 
     @property
     def units(self) -> Floats:
@@ -163,7 +171,6 @@ class Sum(Ensemble):
     algorithm = "sum"
     model_class = SumModel
     fixed = ("learners",)
-    never_negative = "spreads", "counts"
     cost = "that of its learners"
 
     learners: Sequence[Learner] | None = None
@@ -185,15 +192,6 @@ class Sum(Ensemble):
 
     def _learner_documents(self, state: Model) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Self:
-        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
-        restored = super().from_document(document)
-        more = restored.model.more
-        if more and ((more["spreads"] > 0) != (more["counts"] > 0)).any():
-            raise ValueError("spreads must be positive where counts are, and nowhere else")
-        return restored
 
     # Learning
 

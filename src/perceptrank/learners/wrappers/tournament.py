@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,20 +30,11 @@ class TournamentModel(Model):
     """The model of a tournament, with its members; it chooses the one that ranks."""
 
     __slots__ = ("rate", "seed", "strategy")
+    never_negative = ("judged", "largest")
 
     strategy: str
     rate: float | None
     seed: int
-
-    def copy(self) -> Model:
-        """Return a copy that can be changed without changing this model."""
-        copied = super().copy()
-        assert isinstance(copied, TournamentModel)
-        copied.strategy, copied.rate, copied.seed = self.strategy, self.rate, self.seed
-        return copied
-
-    def __reduce__(self) -> Any:
-        return _unpickled, (super().__reduce__(), self.strategy, self.rate, self.seed)
 
     def choices(self, sums: Floats, n_judged: Floats, rounds: Ints) -> Ints:
         """Choose the learner that ranks in each round, given the sums before it (learners x rounds)."""
@@ -104,13 +95,6 @@ class TournamentModel(Model):
         return self.leader.model.block_scores(X, offsets, names)
 
 
-def _unpickled(reduced: tuple[Any, ...], strategy: str, rate: float | None, seed: int) -> TournamentModel:
-    made, arguments = reduced
-    model: TournamentModel = made(*arguments)
-    model.strategy, model.rate, model.seed = strategy, rate, seed
-    return model
-
-
 class Tournament(Ensemble):
     """Run several learners on the stream at once, and rank each query with the best one so far.
 
@@ -160,7 +144,6 @@ class Tournament(Ensemble):
     algorithm = "tournament"
     model_class = TournamentModel
     fixed = ("learners", "measure")
-    never_negative: ClassVar[tuple[str, ...]] = ("judged",)
     cost = "that of its learners"
 
     learners: Sequence[Learner] | None = None

@@ -12,7 +12,6 @@ from perceptrank.learners.learning import learn_transforms
 from perceptrank.learners.model import Model
 from perceptrank.learners.sklearn_adapter import differ
 from perceptrank.learners.starting import Beginning
-from perceptrank.measures import Measure
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError
 from perceptrank.transforms.transform import TransformLike
@@ -83,7 +82,6 @@ class Composite(Learner):
 class Wrapper(Composite):
     """A learner constructed around one other learner."""
 
-    wraps = True
     cost = "that of its learner"
     learner: Learner
 
@@ -93,10 +91,10 @@ class Wrapper(Composite):
         assert inner is not None
         return inner
 
-    def _start(self) -> None:
+    def __post_init__(self) -> None:
         self._model = Model([])
         self._copy_learner()
-        super()._start()
+        super().__post_init__()
 
     def _copy_learner(self) -> None:
         if isinstance(self.learner, Learner):
@@ -133,11 +131,6 @@ class Wrapper(Composite):
         assert state.inner is not None
         return {"learner": state.inner.as_document()}
 
-    @property
-    def own_measure(self) -> Measure:
-        """That of its learner."""
-        return self._copy.own_measure
-
 
 def _can_continue(learner: Any, other: Learner) -> bool:
     """Tell whether a learner can continue from the state of another."""
@@ -166,17 +159,14 @@ class StepWrapper(Wrapper):
     def _own_transform(self) -> TransformLike:
         return self._copy._own_transform()
 
-    @property
-    def beginning(self) -> Beginning:
-        """That of its learner."""
-        return self._copy.beginning
-
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return self._copy.extra_state(n_features)
 
     def _configured(self, model: Model | None = None) -> Model:
-        return super()._configured(self._copy._configured(model))
+        model = super()._configured(self._copy._configured(model))
+        model.beginning = self._copy.model.beginning
+        return model
 
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
@@ -194,9 +184,10 @@ class Ensemble(Composite):
     def _make_members(self) -> list[Learner]:
         """Return new members, as the parameters define them."""
 
-    def _start(self) -> None:
-        super()._start()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._model.members = self._make_members()
+        self._start_as_members()
 
     def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
         super()._follow_parameters(before, changed)
@@ -204,14 +195,12 @@ class Ensemble(Composite):
             model = self._model.copy()
             model.members = self._make_members()
             self._model = model
+        self._start_as_members()
 
-    @property
-    def beginning(self) -> Beginning:
-        """The members start each for itself."""
-        starts = [one.beginning for one in self._model.members]
-        return Beginning(
-            ranks=any(one.ranks for one in starts), names_features=any(one.names_features for one in starts)
-        )
+    def _start_as_members(self) -> None:
+        starts = [member.model.beginning for member in self._model.members]
+        ranks, names_features = any(start.ranks for start in starts), any(start.names_features for start in starts)
+        self._model.beginning = Beginning(ranks=ranks, names_features=names_features)
 
     def _learn_in_members(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats

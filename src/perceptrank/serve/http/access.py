@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from perceptrank.io.atomic import write_atomically
 from perceptrank.io.errors import FileFormatError
@@ -120,6 +120,7 @@ class RateLimit:
         self._buckets[name] = permits - 1.0, now
 
 
+@dataclass(frozen=True)
 class Gate:
     """Lets requests in, or raises.
 
@@ -128,45 +129,37 @@ class Gate:
     matters, as such a page has none.
     """
 
-    def __init__(self, access: Access, rate: RateLimit) -> None:
-        self._access, self._rate = access, rate
+    access: Access
+    rate: RateLimit
 
     def admit(self, headers: Mapping[str, str], scope: str) -> str:
         """Return the name of the token, empty if there are none; raise if the request is not let in."""
-        if not self._access.tokens:
+        if not self.access.tokens:
             check_site(headers)
-        name = self._access.check(headers.get("authorization"), scope)
-        self._rate.take(name)
+        name = self.access.check(headers.get("authorization"), scope)
+        self.rate.take(name)
         return name
 
 
 def check_site(headers: Mapping[str, str]) -> None:
     """Raise if a request may come from a page of another site."""
     host, origin, site = headers.get("host"), headers.get("origin"), headers.get("sec-fetch-site")
-    if host is not None and not is_loopback(_name(host)):
+    if host is not None and not is_loopback(_split(f"//{host}").hostname or ""):
         raise ForbiddenError(
             f"without tokens, this service is known by names of this machine only, got {host[:100]!r}",
             "ask for localhost, or make a token with perceptrank serve --add-token",
         )
     # Images and the like are asked for without an origin, but browsers say whether the page is of another site.
-    if (origin is not None and _place(origin) != host) or site in ("cross-site", "same-site"):
+    if (origin is not None and _split(origin).netloc != host) or site in ("cross-site", "same-site"):
         raise ForbiddenError(
             f"pages of other sites may not use this service, got the origin {(origin or site or '')[:100]!r}",
             "send requests from a program, or from the service's own page",
         )
 
 
-def _name(host: str) -> str:
-    """Return the name or address in a Host header, without the port."""
+def _split(url: str) -> SplitResult:
+    """Return the parts of an address; all are empty if it is none."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return urlsplit(url)
     except ValueError:
-        return ""
-
-
-def _place(origin: str) -> str:
-    """Return the name and port in an Origin header; empty if it has none."""
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
+        return urlsplit("")

@@ -37,18 +37,10 @@ class Addition(NamedTuple):
 
 
 class Log(ABC):
-    """Entries 1, 2, … of a ranker, linked by checksums; used by one thread at a time, but for `size`.
+    """Entries 1, 2, … of a ranker, linked by checksums; used by one thread at a time, but for `size`."""
 
-    Attributes
-    ----------
-    path : Path or str
-        Where it is, in words for messages.
-    warnings : list of str
-        What is unsafe about where it is stored.
-    """
-
-    path: Any
-    warnings: list[str]
+    path: Any  # where it is, in words for messages
+    warnings: list[str]  # what is unsafe about where it is stored
 
     @property
     @abstractmethod

@@ -1,12 +1,17 @@
 """Opening the log of a ranker: SQLite in its folder, or PostgreSQL."""
 
 import re
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perceptrank.serve.errors import DamagedLogError, InvalidRequestError
 from perceptrank.serve.log.log import Addition, Log, Row
 from perceptrank.serve.log.records import AnswerEntry, decode, digest_of
 from perceptrank.serve.log.sqlite import SqliteLog
+
+if TYPE_CHECKING:
+    from perceptrank.serve.log.postgres import PostgresLog
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # of a ranker
 _FILE = "log.sqlite"
@@ -33,21 +38,18 @@ def open_log(folder: Path, database: str | None = None, *, read_only: bool = Fal
 
 def ranker_names(folder: Path, database: str | None = None) -> list[str]:
     """Return the names of the rankers that a folder has, or a database and the folder."""
-    names = {path.parent.name for path in folder.glob(f"*/{_FILE}") if NAME.fullmatch(path.parent.name)}
-    if database is None:
-        names |= {path.parent.name for path in folder.glob(f"*/{_FILE}.moved") if NAME.fullmatch(path.parent.name)}
-    else:
+    patterns = [f"*/{_FILE}"] + ([f"*/{_FILE}.moved"] if database is None else [])
+    folders = {path.parent.name for pattern in patterns for path in folder.glob(pattern)}
+    names = {name for name in folders if NAME.fullmatch(name)}
+    if database is not None:
         from perceptrank.serve.log.postgres import rankers_in
 
         names |= set(rankers_in(database))
     return sorted(names)
 
 
-def _move(path: Path, log: Log) -> None:
+def _move(path: Path, log: "PostgresLog") -> None:
     """Copy the log of a file to a database, all of it or nothing, and set the file aside."""
-    from perceptrank.serve.log.postgres import PostgresLog
-
-    assert isinstance(log, PostgresLog)
     old = SqliteLog(path)
     try:
         last, link = old.end()
@@ -58,13 +60,9 @@ def _move(path: Path, log: Log) -> None:
                 )
             with log.transaction():
                 log.secret = old.secret
-                part: list[Addition] = []
-                for row in old.rows():
-                    part.append(_as_addition(row))
-                    if len(part) == _COPIED:
-                        log.append(part)
-                        part = []
-                log.append(part)
+                rows = old.rows()
+                while part := [_as_addition(row) for row in islice(rows, _COPIED)]:
+                    log.append(part)
         if log.link_of(last) != link:
             raise InvalidRequestError(
                 f"{path} and {log.path} have different logs", "leave --database out, or move the file away"

@@ -47,7 +47,10 @@ class SqliteLog(Log):
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         is_new = self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
         if is_new and not self._read_only:
-            self._create()
+            self._connection.executescript(
+                f"BEGIN; {_SCHEMA} PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
+            )
+            self._connection.execute("INSERT INTO about VALUES ('secret', ?)", (secrets.token_bytes(32),))
         elif application != APPLICATION:
             raise DamagedLogError(f"{self.path} is not a log of perceptrank", "name the folder of one, or an empty one")
         elif version > FORMAT:
@@ -56,20 +59,11 @@ class SqliteLog(Log):
             )
 
     def _open(self) -> None:
-        mode = "ro" if self._read_only else "rwc"
-        uri = f"{self.path.resolve().as_uri()}?mode={mode}"
-        self._connection: sqlite3.Connection = sqlite3.connect(
-            uri, uri=True, isolation_level=None, check_same_thread=False
-        )
+        uri = f"{self.path.resolve().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
+        self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         if not self._read_only:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
-
-    def _create(self) -> None:
-        self._connection.executescript(
-            f"BEGIN; {_SCHEMA} PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
-        )
-        self._connection.execute("INSERT INTO about VALUES ('secret', ?)", (secrets.token_bytes(32),))
 
     def reopen(self) -> None:
         """Drop the connection after an error of writing, and open it again to see what is on disk."""

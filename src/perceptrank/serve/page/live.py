@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -190,7 +189,7 @@ class Live:
             "rankers": list(self._service.rankers),
             "status": ranker.status(),
             "progress": progress.as_plain(),
-            "worst": [asdict(query) for query in progress.worst()],
+            "worst": progress.worst(),
             "standings": _standings(ranker),
             "duels": self._duels[name].as_plain(),
             "requests": {

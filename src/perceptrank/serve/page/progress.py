@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.learning import measure_of
 from perceptrank.serve.learning import Answers
 from perceptrank.serve.log.log import Row
 from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
@@ -31,22 +32,6 @@ class _Block:
     answers: Answers
     n_before: int  # answers before these
     size: int
-
-
-@dataclass(frozen=True)
-class Measured:
-    """An answered query: what its ranking was worth, and where its best document was."""
-
-    sequence: int
-    event_id: str
-    time: float
-    value: float
-    documents: int
-    first: str
-    first_grade: float
-    best: str
-    best_grade: float
-    best_place: int
 
 
 class Curve:
@@ -80,13 +65,13 @@ class Progress:
 
     def __init__(self, current: Current) -> None:
         self.first = current.answers  # answers before this start
-        self.measure = str(current.learner.own_measure)
+        self.measure = str(measure_of(current.learner))
         self.measured = self.left_out = self.skipped = 0
         self._waiting: deque[_Block] = deque()
         self._size = 0
         self._lock = threading.Lock()
         self._values: deque[tuple[float, float]] = deque(maxlen=WINDOW)  # value, weight
-        self._recent: deque[Measured] = deque(maxlen=RECENT)
+        self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
         self._sum = self._weight = 0.0
         self._curve = Curve()
 
@@ -120,7 +105,7 @@ class Progress:
         learner, entries = block.before.learner, block.answers.entries
         if not entries:
             return
-        measure = learner.own_measure
+        measure = measure_of(learner)
         self.measure = str(measure)
         stream = block.answers.stream(learner)
         measure.check_grades(stream.relevance)
@@ -133,7 +118,7 @@ class Progress:
             self._count(block.n_before + place + 1, value, entry.weight)
             if value < 1.0 and (value <= self.window or len(self._recent) < WORST):
                 own = slice(int(stream.offsets[place]), int(stream.offsets[place + 1]))
-                self._recent.append(_described(block.answers.numbers[place], entry, value, scores[own]))
+                self._recent.append(_describe(block.answers.numbers[place], entry, value, scores[own]))
 
     def _count(self, number: int, value: float, weight: float) -> None:
         self.measured += 1
@@ -154,9 +139,9 @@ class Progress:
         whole = sum(weight for _, weight in self._values)
         return sum(value * weight for value, weight in self._values) / whole if whole > 0 else float("nan")
 
-    def worst(self) -> list[Measured]:
+    def worst(self) -> list[dict[str, Any]]:
         """Return the worst of the recent queries, the newest of equal ones first."""
-        return sorted(self._recent, key=lambda query: (query.value, -query.sequence))[:WORST]
+        return sorted(self._recent, key=lambda query: (query["value"], -query["sequence"]))[:WORST]
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -185,23 +170,24 @@ def warm_up(current: Current) -> None:
     progress.digest(60.0)
 
 
-def _described(sequence: int, entry: AnswerEntry, value: float, scores: Floats) -> Measured:
+def _describe(sequence: int, entry: AnswerEntry, value: float, scores: Floats) -> dict[str, Any]:
+    """Return what the ranking of an answered query was worth, and where its best document was."""
     order, grades = np.argsort(-scores, kind="stable"), entry.relevance
     first = int(order[0])
     place = int(np.argmax(grades[order]))
     best = int(order[place])
-    return Measured(
-        sequence,
-        entry.event_id,
-        entry.time / 1e9,
-        value,
-        len(entry.documents),
-        entry.documents[first],
-        float(grades[first]),
-        entry.documents[best],
-        float(grades[best]),
-        place + 1,
-    )
+    return {
+        "sequence": sequence,
+        "event_id": entry.event_id,
+        "time": entry.time / 1e9,
+        "value": value,
+        "documents": len(entry.documents),
+        "first": entry.documents[first],
+        "first_grade": float(grades[first]),
+        "best": entry.documents[best],
+        "best_grade": float(grades[best]),
+        "best_place": place + 1,
+    }
 
 
 MOST = 8  # challengers that have curves

@@ -92,7 +92,7 @@ class Standings(msgspec.Struct):
             error,
             settings.promote_at is not None,
             shadow.promotion,
-            [ChallengerStanding.of(name, one, error) for name, one in shadow.challengers.items()],
+            [ChallengerStanding.of(name, challenger, error) for name, challenger in shadow.challengers.items()],
         )
 
     def as_plain(self) -> dict[str, Any]:

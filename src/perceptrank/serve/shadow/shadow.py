@@ -115,8 +115,8 @@ class Shadow:
 
     def better(self, error: float) -> str | None:
         """Return the name of the challenger with most evidence among those shown to be better; None without any."""
-        shown = {name: one.compared.log_evidence for name, one in self.challengers.items() if one.is_better(error)}
-        return max(shown, key=lambda name: (shown[name], name), default=None)
+        shown = [(each.compared.log_evidence, name) for name, each in self.challengers.items() if each.is_better(error)]
+        return max(shown, default=(0.0, None))[1]
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as JSON keeps it to the bit."""
