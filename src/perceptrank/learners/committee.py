@@ -166,7 +166,7 @@ class CommitteePerceptron(CompiledLearner):
 
     algorithm = "committee"
     model_class = CommitteeModel
-    accepts_weights = True
+    accepts_query_weights = True
     fixed = ("n_members",)
     cost = "m² d"
     takes = "pairs"

@@ -48,7 +48,7 @@ class FixedRanker(Learner):
     algorithm = "fixed"
     cost = "m d"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     learns = False
     depends_on_rate = False
     depends_on_scale = False

@@ -36,7 +36,7 @@ from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
 
 if TYPE_CHECKING:
-    from perceptrank.theory.certificates import Certificate
+    from perceptrank.theory.guarantees import Certificate
 
 _LAST = ("average", "transforms", *STARTS)  # parameters that many learners have, in this order
 
@@ -77,9 +77,9 @@ class Learner(Estimator):
         True if features of a larger scale count for more, so that those of very different scales need transforms.
     accepts_sparse : bool
         True if it learns from sparse features.
-    accepts_weights : bool
+    accepts_query_weights : bool
         True if the weights of queries scale what it learns from them; if not, all must be 1.
-    without_weights : str
+    without_query_weights : str
         The reason, if it accepts no weights.
     learns : bool
         False of a ranker that stays as it is; it needs settings, and is not among `perceptrank.algorithms`.
@@ -108,8 +108,8 @@ class Learner(Estimator):
     depends_on_rate: ClassVar[bool] = True
     depends_on_scale: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = False
-    accepts_weights: ClassVar[bool] = False
-    without_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
+    accepts_query_weights: ClassVar[bool] = False
+    without_query_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
     learns: ClassVar[bool] = True
     reads_labels: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()

@@ -79,7 +79,7 @@ def measure_of(learner: Learner) -> Measure:
 
 def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: list[Measure]) -> Trace:
     """Learn a block of a stream, and measure its rankings."""
-    first, predicted, weights = model.queries, np.empty(block.n_documents), block.weights
+    first, predicted, weights = model.queries, np.empty(block.n_documents), block.query_weights
     masses = np.ones(len(block)) if weights is None else weights.copy()
     if weights is not None:
         check_weights(learner, model, weights)
@@ -111,15 +111,17 @@ def check_weights(learner: Learner, model: Model, weights: Floats) -> None:
     model.check_weights(weights)
     if model.learners or (weights == 1.0).all():
         return
-    if not learner.accepts_weights:
+    if not learner.accepts_query_weights:
         raise ValueError(
-            f"{learner.name} takes no weights of queries, as {learner.without_weights}: all must be 1, got "
-            f"{weights[weights != 1.0][0]}; with_weights(None) leaves those of a stream out"
+            f"{learner.name} takes no weights of queries, as {learner.without_query_weights}: all must be 1, got "
+            f"{weights[weights != 1.0][0]}; with_query_weights(None) leaves those of a stream out"
         )
     bad = (weights > LARGEST_QUERY_WEIGHT) | ((weights < 1 / LARGEST_QUERY_WEIGHT) & (weights != 0.0))
     if bad.any():
         smallest = 1 / LARGEST_QUERY_WEIGHT
-        raise ValueError(f"weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}")
+        raise ValueError(
+            f"query_weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}"
+        )
 
 
 def learn_transforms(learner: Learner, model: Model, X: AnyFeatures, offsets: Ints) -> AnyFeatures:

@@ -116,7 +116,7 @@ class Perceptron(CompiledLearner):
     """
 
     algorithm = "perceptron"
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d"
     takes = "documents"
     depends_on_rate = False

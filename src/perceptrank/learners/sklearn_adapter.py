@@ -178,7 +178,7 @@ class Estimator(ABC):
                 UserWarning,
                 stacklevel=2,
             )
-        if stream.weights is not None and not stream.weights.any():
+        if stream.query_weights is not None and not stream.query_weights.any():
             raise ValueError("all weights are zero: there is no query to learn from")
         check_positive_whole("n_passes", n_passes)
         rng = np.random.default_rng(seed)
@@ -240,7 +240,7 @@ class Estimator(ABC):
         return Trace(
             {measure: measure.per_query(self.scores(stream), stream.relevance, stream.offsets)},
             np.zeros(len(stream)),
-            stream.weights,
+            stream.query_weights,
         ).mean(measure)
 
     def __sklearn_tags__(self) -> Any:
@@ -338,7 +338,7 @@ def as_stream(
     weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
     if weights is not None and weights.shape != (n := np.asarray(y).shape[:1]):
         raise ValueError(f"sample_weight must have one number per document, shape {n}, got {weights.shape}")
-    return QueryStream.from_arrays(X, y, qid=qid, group=group, weights=weights, missing="keep")
+    return QueryStream.from_arrays(X, y, qid=qid, group=group, query_weights=weights, missing="keep")
 
 
 def _labels_as_grades(labels: npt.ArrayLike) -> Floats:

@@ -50,7 +50,7 @@ class Startable:
     """
 
     accepts_sparse: ClassVar[bool] = True
-    accepts_weights: ClassVar[bool] = True
+    accepts_query_weights: ClassVar[bool] = True
 
     initial_weights: InitialWeights = None
     positive: FeatureNames = None

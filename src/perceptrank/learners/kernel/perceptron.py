@@ -146,7 +146,7 @@ class KernelPerceptron(KernelGuarantees):
 
     algorithm = "kernel"
     model_class = KernelModel
-    without_weights = "its bounds count the updates that a budget keeps"
+    without_query_weights = "its bounds count the updates that a budget keeps"
     cost = "m B d + m (log m + g)"
     depends_on_rate = False
     fixed = ("rule", "kernel", "width", "relative_width", "linear", "degree", "budget", "policy", "decay")
