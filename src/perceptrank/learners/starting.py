@@ -189,10 +189,8 @@ def initial_as_plain(origin: Origin) -> Any:
 
 def initial_from_plain(plain: Any) -> Any:
     """Return the initial weights that `initial_as_plain` converted."""
-    is_pairs = (
-        isinstance(plain, list) and bool(plain) and all(isinstance(pair, list) and len(pair) == 2 for pair in plain)
-    )
-    return dict(plain) if is_pairs else plain
+    is_pairs = isinstance(plain, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in plain)
+    return dict(plain) if plain and is_pairs else plain
 
 
 def as_signs(**constraints: FeatureNames) -> dict[Feature, float]:
@@ -248,20 +246,20 @@ def _through(transform: Transform, sources: Ints, signs: Floats) -> Floats:
 def _places(setting: str, features: list[Feature], model: Model) -> list[int]:
     """Return the columns of features; raise if one is unknown."""
     names, n_features = model.feature_names, model.n_inputs
-    columns = {name: place for place, name in enumerate(names or ())}
+    columns: dict[Feature, int] = {name: place for place, name in enumerate(names or ())}
     if any(isinstance(feature, str) for feature in features) and names is None:
         first = next(feature for feature in features if isinstance(feature, str))
         raise ParameterError(
             setting, "must be by numbers of columns, or a vector, for features that have no names", first
         )
-    known_places = {*columns, *range(n_features)}
-    unknown = [feature for feature in features if feature not in known_places]
+    places: list[Any] = [columns.get(feature, feature) for feature in features]
+    unknown = [place for place in places if isinstance(place, str) or place >= n_features]
     if unknown:
         shown = ", ".join(map(repr, unknown[:_SHOWN])) + (", …" if len(unknown) > _SHOWN else "")
         known = ", ".join(map(repr, (names or ())[:_SHOWN])) + (", …" if len(names or ()) > _SHOWN else "")
         among = f": {known}" if names else ""
         raise ValueError(f"`{setting}` must be about features of the data, which has {n_features}{among}; got {shown}")
-    return [columns[feature] if isinstance(feature, str) else feature for feature in features]
+    return places
 
 
 def check_signs(what: str, weights: Floats, signs: Floats) -> None:
