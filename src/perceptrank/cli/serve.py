@@ -140,9 +140,10 @@ def serve(
     from perceptrank.serve.http.server import listen, run
     from perceptrank.serve.page import progress
     from perceptrank.serve.service import Service
+    from perceptrank.serve.settings import Limits, Settings
 
     tables, access, log = Config.read(config), Access(data), set_up(log_format)
-    settings, limits = tables.settings(promote_at=promote_at), tables.limits(rate_limit=rate_limit)
+    settings, limits = tables.table(Settings, promote_at=promote_at), tables.table(Limits, rate_limit=rate_limit)
     models, fixed = _models("--model", model or []), _models("--incumbent", incumbent or [])
     if both := sorted(models.keys() & fixed.keys()):
         raise ValueError(f"--model and --incumbent both name the ranker {both[0]}: it learns, or it stays as it is")
