@@ -120,7 +120,7 @@ def serve(
     """Run a service that ranks, logs the answers of users, acknowledges them, and learns from them.
 
     An answer that was acknowledged is never lost, and after any crash the model is, bit for bit, the one that learns
-    the log offline. Stops in order on SIGTERM and Ctrl-C. docs/serve.md is a walk through it.
+    the log offline. Stops in order on SIGTERM and Ctrl-C. docs/serve.md is a tutorial.
 
     Example: perceptrank serve --model model.json --data ranker --port 8080
     """
