@@ -47,6 +47,11 @@ class Current:
         return cls(learner, n_features=model.n_inputs if model.has_begun else None, names=model.feature_names, **known)
 
     @property
+    def learns(self) -> bool:
+        """True if the model that ranks learns from answers."""
+        return self.learner.learns and not self.shadow.is_fixed
+
+    @property
     def takes_missing(self) -> bool:
         """True if features may be missing."""
         return self.learner.model.takes_missing
