@@ -166,15 +166,15 @@ def test_weights_of_queries(run, folder):
     expected = [len(f"query-{qid}") * 0.5 for qid in STREAM.qids]
     result = run("convert", "weighted.csv", "out.store", "--float64", "--column", "weight=searches")
     assert "query weight from 'searches'; 4 features" in result.stderr
-    assert pr.open_store("out.store").weights.tolist() == expected
+    assert pr.open_store("out.store").query_weights.tolist() == expected
     run("convert", "out.store", "own.parquet")
     pl.read_parquet("own.parquet").rename({"query_weight": "searches"}).write_parquet("theirs.parquet")
     for options in (["own.parquet"], ["theirs.parquet", "--column", "weight=searches"]):
         run("convert", *options, "again.store", "--overwrite")
-        assert pr.open_store("again.store").weights.tolist() == expected
+        assert pr.open_store("again.store").query_weights.tolist() == expected
     frame.select("Query Text", "Doc ID", "Rating", "searches").write_csv("judged.csv")
     run("convert", "judged.csv", *JOINED[1:], "joined.store", "--column", "weight=searches")
-    assert pr.open_store("joined.store").weights.tolist() == expected
+    assert pr.open_store("joined.store").query_weights.tolist() == expected
     twice = run("convert", "weighted.csv", "x.store", "--column", "weight=a", "--column", "weight=b", code=1)
     assert "the column of weight is given twice, 'a' and 'b'" in twice.stderr
     wrong = run("convert", "weighted.csv", "x.store", "--column", "mass=a", code=1)

@@ -210,14 +210,14 @@ def test_weights_and_ids_of_documents_come_along(client, stream):
         stream.offsets,
         qids=stream.qids,
         docids=[f"d{n}" for n in range(stream.n_documents)],
-        weights=weights,
+        query_weights=weights,
     )
     frame = dd.from_pandas(frame_of(weighted), npartitions=4, sort=False)
     shards = _shards(frame)
     order = {one: place for place, one in enumerate(stream.qids)}
     for shard in shards:
         places = [order[one] for one in shard.qids]
-        np.testing.assert_array_equal(shard.weights, weights[places])
+        np.testing.assert_array_equal(shard.query_weights, weights[places])
         ids = [f"d{n}" for place in places for n in range(stream.offsets[place], stream.offsets[place + 1])]
         assert list(shard.docids) == ids
     learned = learn(pr.ListwisePerceptron(), frame, client, epochs=2)

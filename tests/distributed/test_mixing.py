@@ -85,7 +85,7 @@ def test_sparse_features_are_mixed_as_dense_ones():
 
 
 def test_queries_count_by_their_weights():
-    stream = data().with_weights(np.repeat([1.0, 3.0], 30))
+    stream = data().with_query_weights(np.repeat([1.0, 3.0], 30))
     start = pr.SlamPerceptron(transforms=None)
     learned = [pr.SlamPerceptron(transforms=None) for _ in range(2)]
     learned[0].learn(stream[:30])

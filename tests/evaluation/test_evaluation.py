@@ -70,7 +70,7 @@ def test_blocks_make_no_difference(result):
 
 def test_queries_count_by_their_weights():
     weights = np.random.default_rng(0).integers(0, 3, size=130).astype(float)
-    heavy = pr.QueryStream.from_arrays(X, GRADES, group=SIZES, weights=weights)
+    heavy = pr.QueryStream.from_arrays(X, GRADES, group=SIZES, query_weights=weights)
     found = pr.evaluate([NOW, NEW], heavy, "ndcg@5").differences[0]
     changes = pr.evaluate(NEW, STREAM, "ndcg@5").values("ndcg@5") - pr.evaluate(NOW, STREAM, "ndcg@5").values("ndcg@5")
     counted = ~np.isnan(changes) & (weights > 0)
@@ -78,7 +78,7 @@ def test_queries_count_by_their_weights():
     assert found.difference == pytest.approx(np.average(changes[counted], weights=weights[counted]))
     assert found.new - found.old == pytest.approx(found.difference)
     for unit in (2.0**-700, 2.0**700):  # whose squares are not numbers
-        other = pr.evaluate([NOW, NEW], heavy.with_weights(weights * unit), "ndcg@5").differences[0]
+        other = pr.evaluate([NOW, NEW], heavy.with_query_weights(weights * unit), "ndcg@5").differences[0]
         assert other == found
     kept = {one.number for one in pr.evaluate([NOW, NEW], heavy, "ndcg@5", worst=130).worst()}
     assert kept == set(np.flatnonzero((weights > 0) & (changes < 0)).tolist())
@@ -86,7 +86,7 @@ def test_queries_count_by_their_weights():
 
 def test_queries_that_a_few_outweigh_are_few():
     weights = np.where(np.arange(130) < 5, 1e6, 1.0)
-    (decision,) = pr.evaluate([NOW, NEW], STREAM.with_weights(weights), "ndcg@5").decisions
+    (decision,) = pr.evaluate([NOW, NEW], STREAM.with_query_weights(weights), "ndcg@5").decisions
     assert decision.answer == "undecided"
     assert decision.needed is None
     assert "an interval needs 30 or more, of weights that differ less." in decision.sentence
@@ -401,6 +401,6 @@ def test_bad_input():
     with pytest.raises(ValueError, match="no query counts for ap"):
         pr.evaluate(both, pr.QueryStream.from_arrays(X, 0 * GRADES, group=SIZES), "ap")
     with pytest.raises(ValueError, match="no query counts for ap: all that it does not leave out have weight 0"):
-        pr.evaluate(both, STREAM.with_weights(np.zeros(130)), "ap")
+        pr.evaluate(both, STREAM.with_query_weights(np.zeros(130)), "ap")
     with pytest.raises(ValueError, match="no queries"):
         pr.evaluate(both, [], "ap")

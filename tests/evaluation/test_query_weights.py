@@ -40,16 +40,16 @@ def test_weights_are_sliced_concatenated_saved_and_shown(trace, tmp_path):
     pytest.importorskip("pandas")
     plain = pr.Trace({pr.NDCG(10): np.ones(2), pr.AP(): np.ones(2)}, np.zeros(2))
     both = pr.Trace.concatenate([trace[1:3], plain])
-    np.testing.assert_array_equal(both.weights, [3, 1, 1, 1])
-    assert pr.Trace.concatenate([plain, plain]).weights is None
+    np.testing.assert_array_equal(both.query_weights, [3, 1, 1, 1])
+    assert pr.Trace.concatenate([plain, plain]).query_weights is None
     both.save(tmp_path / "trace.npz")
-    np.testing.assert_array_equal(pr.Trace.load(tmp_path / "trace.npz").weights, both.weights)
+    np.testing.assert_array_equal(pr.Trace.load(tmp_path / "trace.npz").query_weights, both.query_weights)
     assert both.to_frame()["weight"].tolist() == [3, 1, 1, 1]
     assert "weight" not in plain.to_frame().columns
     for wrong, message in (
         (np.ones(3), "differ in length"),
-        (-np.ones(4), "weights must be finite and not negative"),
-        (np.full(4, np.inf), "weights must be finite and not negative"),
+        (-np.ones(4), "query weights must be finite and not negative"),
+        (np.full(4, np.inf), "query weights must be finite and not negative"),
     ):
         pr.Trace(dict(zip(both.measures, map(both.values, both.measures), strict=True)), both.masses, wrong).save(
             tmp_path / "damaged.npz"
@@ -61,14 +61,14 @@ def test_weights_are_sliced_concatenated_saved_and_shown(trace, tmp_path):
 def test_evaluation_is_weighted():
     stream = pr.separable(20, seed=1).stream
     weights = np.arange(20.0)
-    weighted, ranker = stream.with_weights(weights), pr.FixedRanker(np.random.default_rng(0).normal(size=20))
+    weighted, ranker = stream.with_query_weights(weights), pr.FixedRanker(np.random.default_rng(0).normal(size=20))
     trace = pr.evaluate(ranker, weighted.blocks(2000), "ndcg")
-    np.testing.assert_array_equal(trace.weights, weights)
+    np.testing.assert_array_equal(trace.query_weights, weights)
     assert trace.mean("ndcg") == pytest.approx(
         np.average(pr.evaluate(ranker, stream, "ndcg").values("ndcg"), weights=weights)
     )
     learned = pr.RankNet().learn(weighted.blocks(2000), "ndcg")
-    np.testing.assert_array_equal(learned.weights, weights)
+    np.testing.assert_array_equal(learned.query_weights, weights)
 
 
 def test_standings_are_weighted():

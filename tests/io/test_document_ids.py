@@ -20,7 +20,7 @@ def stream():
         [1, 0, 2, 1, 0],
         qid=["a", "a", "b", "b", "b"],
         docids=["x", "ü", "", "https://shop/7#top", "w"],
-        weights=[2, 0.5],
+        query_weights=[2, 0.5],
     )
 
 
@@ -28,7 +28,7 @@ def check_same(read, stream, *, weights=True):
     read = list(read) if not isinstance(read, pr.QueryStream) else [read]
     assert [one for block in read for one in (block.docids or [""] * block.n_documents)] == stream.docids.tolist()
     if weights:
-        assert np.concatenate([block.weights for block in read]).tolist() == stream.weights.tolist()
+        assert np.concatenate([block.query_weights for block in read]).tolist() == stream.query_weights.tolist()
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -41,7 +41,7 @@ def test_store(stream, tmp_path, sparse):
     store.append(stream)
     check_same(store, plain + stream + plain + stream)
     assert store[1:4].docids.tolist() == [""] * 3 + stream.docids.tolist()
-    assert store[1:4].weights.tolist() == [1, 2, 0.5]
+    assert store[1:4].query_weights.tolist() == [1, 2, 0.5]
     assert store[2].weight == 2
     assert store[2].docids.tolist() == ["x", "ü"]
     store.verify()
@@ -99,7 +99,7 @@ def test_parquet_of_others(stream, tmp_path):
 @pytest.mark.parametrize("comments", [None, ["one", "", "two words", "docid = https://shop/7#top z", "docid = other"]])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_letor(stream, tmp_path, sparse, comments):
-    stream = stream.with_weights(None)
+    stream = stream.with_query_weights(None)
     named = pr.QueryStream(
         stream.X, stream.relevance, stream.offsets, qids=stream.qids, docids=stream.docids, comments=comments
     )
@@ -120,7 +120,7 @@ def test_letor(stream, tmp_path, sparse, comments):
 def test_letor_text_has_no_place_for_some(stream, tmp_path):
     with pytest.raises(ValueError, match="no place for the weights of queries"):
         pr.write_letor(stream, tmp_path / "s.txt")
-    pr.write_letor(stream.with_weights([1, 1]), tmp_path / "s.txt")
+    pr.write_letor(stream.with_query_weights([1, 1]), tmp_path / "s.txt")
     spaced = pr.QueryStream(stream.X, stream.relevance, stream.offsets, docids=["a b", *"cdef"])
     with pytest.raises(ValueError, match="without spaces in LETOR text, got 'a b'"):
         pr.write_letor(spaced, tmp_path / "t.txt")
@@ -148,7 +148,7 @@ def test_files_with_and_without_ids(tmp_path):
 def test_parquet_files_that_differ_in_ids_or_weights(stream, tmp_path):
     pytest.importorskip("pyarrow")
     pr.write_parquet(stream, tmp_path / "a.parquet")
-    pr.write_parquet(stream.with_weights(None), tmp_path / "b.parquet")
+    pr.write_parquet(stream.with_query_weights(None), tmp_path / "b.parquet")
     with pytest.raises(pr.FormatError, match=r"b\.parquet has no column 'query_weight', the files before it have"):
         pr.read_parquet([tmp_path / "a.parquet", tmp_path / "b.parquet"])
     with pytest.raises(pr.FormatError, match=r"a\.parquet has a column 'query_weight', the files before it have"):

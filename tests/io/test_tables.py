@@ -475,8 +475,8 @@ def read_both(*paths, **settings):
         assert_same(scanned, stream)
         assert (scanned.docids is None) == (stream.docids is None)
         assert scanned.docids is None or scanned.docids.tolist() == stream.docids.tolist()
-        assert (scanned.weights is None) == (stream.weights is None)
-        assert scanned.weights is None or scanned.weights.tolist() == stream.weights.tolist()
+        assert (scanned.query_weights is None) == (stream.query_weights is None)
+        assert scanned.query_weights is None or scanned.query_weights.tolist() == stream.query_weights.tolist()
     return stream
 
 
@@ -485,15 +485,15 @@ def test_weights_of_queries_in_one_table(tmp_path):
     assert read_both(path).feature_names == ("bm25", "searches")  # a weight is not guessed
     found = []
     stream = read_both(path, weight="searches", report=found.append)
-    assert stream.weights.tolist() == [10, 0.5]
+    assert stream.query_weights.tolist() == [10, 0.5]
     assert stream.feature_names == ("bm25",)
     assert found[0].roles["weight"] == "searches"
     assert "grade from 'rating' (guessed), query weight from 'searches'; 1 features" in str(found[0])
     tabs = write(tmp_path, "a.tsv", WEIGHTED.replace(",", "\t"))
-    assert read_both(tabs, weight="searches").weights.tolist() == [10, 0.5]
+    assert read_both(tabs, weight="searches").query_weights.tolist() == [10, 0.5]
     rows = list(csv.DictReader(WEIGHTED.splitlines()))
     lines = write_lines(tmp_path, "a.jsonl", [row | {"searches": float(row["searches"])} for row in rows])
-    assert read_both(lines, weight="searches").weights.tolist() == [10, 0.5]
+    assert read_both(lines, weight="searches").query_weights.tolist() == [10, 0.5]
     assert pr.read_table(lines, weight="searches").feature_names == ("bm25",)
 
 
@@ -502,16 +502,16 @@ def test_a_column_called_query_weight_is_that(tmp_path):
     path = write(tmp_path, "a.csv", WEIGHTED.replace("searches", "query_weight"))
     found = []
     stream = read_both(path, report=found.append)
-    assert (stream.weights.tolist(), stream.feature_names) == ([10, 0.5], ("bm25",))
+    assert (stream.query_weights.tolist(), stream.feature_names) == ([10, 0.5], ("bm25",))
     assert "weight" in found[0].guessed
     listed = read_both(path, features=["query_weight", "bm25"])
-    assert (listed.weights, listed.feature_names) == (None, ("query_weight", "bm25"))
+    assert (listed.query_weights, listed.feature_names) == (None, ("query_weight", "bm25"))
     for name in ("weight", "Query Weight", "query weight", "QUERY_WEIGHT"):
         other = write(tmp_path, "b.csv", WEIGHTED.replace("searches", name))
-        assert read_both(other).weights is None
+        assert read_both(other).query_weights is None
     both = write(tmp_path, "c.csv", "qid,grade,query_weight,w,x\nq,1,3,2,5\n")
     stream = read_both(both, weight="w")
-    assert (stream.weights.tolist(), stream.feature_names) == ([2], ("x",))
+    assert (stream.query_weights.tolist(), stream.feature_names) == ([2], ("x",))
 
 
 def test_weights_beside_the_judgements_or_the_features(tmp_path):
@@ -528,7 +528,7 @@ def test_weights_beside_the_judgements_or_the_features(tmp_path):
     for tables in ((weighted, features), (plain, logged), (weighted, logged)):
         stream = read_both(*tables, weight="n")
         assert stream.qids.tolist() == ["hats", "shoes"]
-        assert stream.weights.tolist() == [0, 3]
+        assert stream.query_weights.tolist() == [0, 3]
         assert stream.X.ravel().tolist() == [3, 2, 1]
         assert stream.feature_names == ("x",)
     other = write_lines(tmp_path, "o.jsonl", [row | {"n": 2.5} for row in rows])
@@ -540,7 +540,7 @@ def test_queries_of_tables_without_weights_have_1(tmp_path):
     one = write(tmp_path, "1.csv", "qid,docid,grade,x,query_weight\na,d1,1,1,2\n")
     two = write(tmp_path, "2.csv", "qid,grade,x\nb,1,1\n")
     stream = read_both([one, two])
-    assert stream.weights.tolist() == [2, 1]
+    assert stream.query_weights.tolist() == [2, 1]
     assert stream.docids.tolist() == ["d1", ""]
     again = write(tmp_path, "3.csv", "qid,grade,x\na,1,1\n")
     with pytest.raises(pr.FormatError, match=r"3.csv:2:1: query 'a' has two weights, 2.0 and 1.0"):
@@ -552,7 +552,7 @@ def test_weights_of_queries_that_come_back_and_rows_that_are_left_out(tmp_path):
     path = write(tmp_path, "a.csv", text)
     with pytest.warns(UserWarning, match="1 rows without a grade"):
         stream = pr.read_table(path, weight="w")
-    assert stream.weights.tolist() == [2, 5]
+    assert stream.query_weights.tolist() == [2, 5]
     assert stream.X.ravel().tolist() == [1, 3, 2]
     write(tmp_path, "a.csv", text.replace("0,3,2", "0,3,2.5"))
     with pytest.raises(pr.FormatError, match=r"a.csv:4:1: query 'a' has two weights, 2.0 and 2.5"):
@@ -595,7 +595,7 @@ def test_files_of_trec_have_no_weights(tmp_path):
     with pytest.raises(ValueError, match=r"none of .*a.qrels, .*b.run has a column 'w' of .*; files of TREC have no"):
         pr.read_table(qrels, run, weight="w")
     features = write(tmp_path, "f.csv", "qid,docid,x,w\n1,d,5,2\n")
-    assert pr.read_table(qrels, features, weight="w").weights.tolist() == [2]
+    assert pr.read_table(qrels, features, weight="w").query_weights.tolist() == [2]
     with pytest.raises(ValueError, match=r"none of .*f.csv has a column 'v'"):
         pr.read_table(qrels, features, weight="v")
     with pytest.raises(pr.FormatError, match=r"f.csv has no column 'v'; it has 'qid'"):

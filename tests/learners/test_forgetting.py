@@ -203,8 +203,8 @@ def test_damaged_files_are_refused():
 def test_forgetting_is_what_its_definition_says(inner, stream, lag, weighted, seed):
     """Copies apart, each with transforms of its own; the one that is ahead, nobody more than the lag behind, ranks."""
     if weighted:
-        stream = stream.with_weights(np.random.default_rng(seed).choice([0.0, 1.0, 3.0], size=len(stream)))
-    weights = np.ones(len(stream)) if stream.weights is None else stream.weights
+        stream = stream.with_query_weights(np.random.default_rng(seed).choice([0.0, 1.0, 3.0], size=len(stream)))
+    weights = np.ones(len(stream)) if stream.query_weights is None else stream.query_weights
     learner = pr.Forgetting(inner, half_lives=[0.5, 4], lag=lag)
     trace = learner.learn(stream, inner.measure)
     copies = [pr.Fading(inner, half_life=one) for one in (1e15, 0.5, 4)]

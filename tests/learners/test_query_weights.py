@@ -13,7 +13,7 @@ from perceptrank.learners.wrappers.bagging import draw_repeats
 NAMES = pr.algorithms()
 STEPPING = sorted(name for name, kind in NAMES.items() if kind.accepts_sparse)  # by `close_query`
 REFUSING = sorted(
-    name for name, kind in NAMES.items() if not kind.accepts_weights and name not in ("sum", "tournament")
+    name for name, kind in NAMES.items() if not kind.accepts_query_weights and name not in ("sum", "tournament")
 )
 # Rankings depend neither on the rate nor on the scale of features.
 SCALE_FREE = {
@@ -59,7 +59,7 @@ def noisy(n=25, seed=0, *, sparse=False, weights=True):
     grades = rng.integers(0, 4, size=sizes.sum())
     drawn = rng.choice([0.0, 0.125, 0.7, 1.0], size=n)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return pr.QueryStream(X, grades, offsets, weights=drawn if weights else None)
+    return pr.QueryStream(X, grades, offsets, query_weights=drawn if weights else None)
 
 
 def layouts(name):
@@ -88,7 +88,7 @@ def test_queries_one_by_one_give_the_same_bits(name, tmp_path):
 def test_weights_of_1_change_nothing(name):
     stream = noisy(weights=False)
     without, ones = SETTINGS[name](), SETTINGS[name]()
-    traces = [without.learn(stream, "ndcg"), ones.learn(stream.with_weights(np.ones(len(stream))), "ndcg")]
+    traces = [without.learn(stream, "ndcg"), ones.learn(stream.with_query_weights(np.ones(len(stream))), "ndcg")]
     assert bits(ones) == bits(without)
     for document in [bits(without), *bits(without).get("members", [])]:
         kept = document["state"] or {}
@@ -105,12 +105,12 @@ def test_a_query_of_weight_0_is_ranked_and_changes_nothing(name):
         stream = noisy(sparse=sparse, seed=3)
         if name == "listwise":  # by default it divides sparse features by their running spread
             stream = noisy(seed=3)
-        kept = np.flatnonzero(stream.weights)
+        kept = np.flatnonzero(stream.query_weights)
         assert 0 < len(kept) < len(stream)
         all_queries, without = FEW[name](), FEW[name]()
         trace, other = all_queries.learn(stream, "ndcg"), without.learn(stream[kept], "ndcg")
         np.testing.assert_array_equal(trace.values("ndcg")[kept], other.values("ndcg"))
-        assert trace.masses[stream.weights == 0].sum() == 0
+        assert trace.masses[stream.query_weights == 0].sum() == 0
         assert trace.mean("ndcg") == pytest.approx(other.mean("ndcg"), rel=1e-12)
         for document in (found := [bits(all_queries), bits(without)]):
             document.pop("queries")
@@ -148,7 +148,9 @@ def test_sums_are_weighted(name):
         mass, reaches, steps, moved, weights = 0.0, [], [], [], []
         for query in stream:
             rate = getattr(learner, "learning_rate", 1.0)
-            size = learner.learn(pr.QueryStream.from_arrays(query.X, query.relevance, weights=[query.weight])).masses[0]
+            size = learner.learn(
+                pr.QueryStream.from_arrays(query.X, query.relevance, query_weights=[query.weight])
+            ).masses[0]
             total += query.weight * learner.weights
             mass += size
             if size > 0:
@@ -178,7 +180,7 @@ def test_weights_in_other_units_change_no_ranking(name, factor):
         stream = noisy(60, seed=5, sparse=sparse)
         one, other = SCALE_FREE[name](), SCALE_FREE[name]()
         trace = one.learn(stream, "ndcg")
-        scaled = other.learn(stream.with_weights(factor * stream.weights), "ndcg")
+        scaled = other.learn(stream.with_query_weights(factor * stream.query_weights), "ndcg")
         np.testing.assert_array_equal(other.weights, factor * one.weights)
         np.testing.assert_array_equal(other.coef_, factor * one.coef_)
         np.testing.assert_array_equal(scaled.values("ndcg"), trace.values("ndcg"))
@@ -217,8 +219,8 @@ def test_ridge_is_weighted_least_squares_and_a_weight_of_2_is_the_query_twice():
     np.testing.assert_allclose(learner.weights, np.linalg.solve(gram, products), rtol=1e-9)
     counts = np.random.default_rng(0).integers(0, 4, size=30)
     weighted, repeated = pr.OnlineRidge(penalty=3.0), pr.OnlineRidge(penalty=3.0)
-    weighted.learn(stream.with_weights(counts))
-    repeated.learn(stream.with_weights(None)[np.repeat(np.arange(30), counts)])
+    weighted.learn(stream.with_query_weights(counts))
+    repeated.learn(stream.with_query_weights(None)[np.repeat(np.arange(30), counts)])
     np.testing.assert_allclose(weighted.weights, repeated.weights, rtol=1e-9)
     np.testing.assert_allclose(weighted.units_, repeated.units_, rtol=1e-12)
 
@@ -249,7 +251,7 @@ def test_opauc_weighs_documents():
     stream = noisy(30, seed=8)
     learner = pr.Opauc(0.1)
     learner.learn(stream)
-    weights = np.repeat(stream.weights, np.diff(stream.offsets))
+    weights = np.repeat(stream.query_weights, np.diff(stream.offsets))
     more = learner.model.more
     for own, of_class in enumerate((stream.relevance == 0, stream.relevance > 0)):
         X, w = stream.X[of_class], weights[of_class]
@@ -303,7 +305,7 @@ def test_spreads_of_a_sum_are_weighted():
             one.learn_one(query.X, query.relevance, query.weight)
     ranker.learn(stream)
     np.testing.assert_allclose(ranker.spreads_, spreads / weights, rtol=1e-9)
-    small = stream.with_weights(stream.weights / 64)  # sums of weights below 1
+    small = stream.with_query_weights(stream.query_weights / 64)  # sums of weights below 1
     other = pr.Sum([pr.MinimaxPerceptron(), pr.MinimaxPerceptron(average=True)])
     other.learn(small)
     first = other.members[0].predict(stream[0].X) / other.spreads_[0]
@@ -319,12 +321,12 @@ def test_a_tournament_adds_up_weighted_measures():
     trace = ranker.learn(stream, "ndcg")
     values = np.array([one.learn(stream, "ndcg").values("ndcg") for one in learners])
     sums = np.zeros(3)
-    for t, weight in enumerate(stream.weights):
+    for t, weight in enumerate(stream.query_weights):
         if not np.isnan(values[0, t]):
             assert trace.values("ndcg")[t] == values[np.argmax(sums), t]
             sums += weight * values[:, t]
     np.testing.assert_allclose(ranker.model.more["sums"], sums)
-    counted = ~np.isnan(values[0]) & (stream.weights > 0)
+    counted = ~np.isnan(values[0]) & (stream.query_weights > 0)
     assert ranker.model.more["judged"][0] == counted.sum()
 
 
@@ -333,9 +335,9 @@ def test_hedge_takes_weights_up_to_1():
     hedge = pr.Tournament([pr.RankNet(), pr.MinimaxPerceptron()], strategy="hedge")
     for ranker in (hedge, pr.Sum([hedge]), pr.Bagging(hedge, n_members=2)):
         with pytest.raises(ValueError, match=r"at most 1 for strategy='hedge'.* got 2.0; divide all by the largest"):
-            ranker.learn(stream.with_weights(np.full(len(stream), 2.0)))
+            ranker.learn(stream.with_query_weights(np.full(len(stream), 2.0)))
         assert ranker.n_queries == 0
-        ranker.learn(stream.with_weights(np.full(len(stream), 0.5)))
+        ranker.learn(stream.with_query_weights(np.full(len(stream), 0.5)))
 
 
 @pytest.mark.parametrize("name", REFUSING)
@@ -350,7 +352,7 @@ def test_learners_without_weights_refuse_them(name):
         assert ranker.n_queries == 0
         with pytest.raises(ValueError, match="takes no weights"):
             ranker.learn_one([[1.0], [0.0]], [1, 0], 2.0)
-        ranker.learn(stream.with_weights(np.ones(len(stream))))
+        ranker.learn(stream.with_query_weights(np.ones(len(stream))))
         assert ranker.learn_one(np.eye(4), [0, 1, 2, 3], 1.0) in (True, False)
 
 
@@ -370,7 +372,7 @@ def test_extreme_weights_stay_numbers(name, weight):
         learner = NAMES[name](average=True, transforms=None)
         if name == "toppush":  # whose squares grow with the scores
             learner.set_params(loss="hinge")
-        learner.learn(stream.with_weights(np.full(len(stream), weight)))
+        learner.learn(stream.with_query_weights(np.full(len(stream), weight)))
         assert np.isfinite(learner.coef_).all()
         assert type(learner).from_document(json.loads(json.dumps(learner.as_document()))).n_rounds == len(stream)
 

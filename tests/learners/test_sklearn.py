@@ -142,10 +142,10 @@ def test_sample_weights_are_those_of_queries(kind, data):
     X, y, qid = data
     of_query = np.random.default_rng(1).choice([0.0, 0.25, 1.0], size=qid.max() + 1)
     order = np.unique(qid, return_index=True)[1].argsort()
-    stream = pr.QueryStream.from_arrays(X, y, qid=qid, weights=of_query[np.unique(qid)[order]])
-    np.testing.assert_array_equal(stream.weights, of_query[stream.qids])
+    stream = pr.QueryStream.from_arrays(X, y, qid=qid, query_weights=of_query[np.unique(qid)[order]])
+    np.testing.assert_array_equal(stream.query_weights, of_query[stream.qids])
     ranker, other = kind(), kind()
-    if not kind.accepts_weights and kind.algorithm not in ("sum", "tournament"):
+    if not kind.accepts_query_weights and kind.algorithm not in ("sum", "tournament"):
         with pytest.raises(ValueError, match="takes no weights"):
             ranker.fit(X, y, qid=qid, sample_weight=of_query[qid])
         return
@@ -157,7 +157,7 @@ def test_sample_weights_are_those_of_queries(kind, data):
     np.testing.assert_array_equal(ranker.predict(X, qid=qid), other.predict(X, qid=qid))
     values = pr.evaluate(ranker, stream, measure_of(ranker)).values(measure_of(ranker))
     counted = ~np.isnan(values)
-    expected = np.average(values[counted], weights=stream.weights[counted])
+    expected = np.average(values[counted], weights=stream.query_weights[counted])
     assert ranker.score(X, y, qid=qid, sample_weight=of_query[qid]) == pytest.approx(expected, rel=1e-12)
     assert ranker.score(stream) == pytest.approx(expected, rel=1e-12)
 

@@ -309,7 +309,7 @@ def test_blocks_of_answers_are_learned_as_one_after_the_other(tmp_path, algorith
     ranker = ServedRanker(tmp_path / "r", model, QUIET)
     made = queries(150, m=3)
     made[70][0][0].features["title"] = 1e250  # cannot be learned from, without transforms that take any scale
-    weights = [2.0 if i % 7 == 0 and model.accepts_weights else 1.0 for i in range(len(made))]
+    weights = [2.0 if i % 7 == 0 and model.accepts_query_weights else 1.0 for i in range(len(made))]
     futures = [
         ranker.learn(documents, grades, event_id=str(i), weight=weight)
         for i, ((documents, grades), weight) in enumerate(zip(made, weights, strict=True))

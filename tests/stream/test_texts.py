@@ -49,14 +49,18 @@ def test_texts_are_read_only():
 def a_stream():
     X = np.arange(14.0).reshape(7, 2)
     return pr.QueryStream.from_arrays(
-        X, [1, 0, 2, 1, 0, 0, 3], qid=list("abaabbc"), docids=["x", "yü", "z", 4, "", "w", "v"], weights=[2, 0.5, 0]
+        X,
+        [1, 0, 2, 1, 0, 0, 3],
+        qid=list("abaabbc"),
+        docids=["x", "yü", "z", 4, "", "w", "v"],
+        query_weights=[2, 0.5, 0],
     )
 
 
 def test_ids_and_weights_follow_their_documents():
     stream = a_stream()
     assert stream.docids.tolist() == ["x", "z", "4", "yü", "", "w", "v"]
-    assert stream.weights.tolist() == [2, 0.5, 0]
+    assert stream.query_weights.tolist() == [2, 0.5, 0]
     query = stream[1]
     X, relevance, qid = query
     assert (qid, query.docids.tolist(), query.weight) == ("b", ["yü", "", "w"], 0.5)
@@ -66,25 +70,25 @@ def test_ids_and_weights_follow_their_documents():
     assert (again.docids.tolist(), again.weight) == (["yü", "", "w"], 0.5)
     assert stream[1:].docids.tolist() == ["yü", "", "w", "v"]
     assert stream[[2, 0]].docids.tolist() == ["v", "x", "z", "4"]
-    assert stream[[2, 0]].weights.tolist() == [0, 2]
+    assert stream[[2, 0]].query_weights.tolist() == [0, 2]
     shuffled = stream.shuffled(3, documents=True)
     names = dict(zip(map(tuple, stream.X), stream.docids, strict=True))
     assert [names[tuple(row)] for row in shuffled.X] == shuffled.docids.tolist()
-    assert dict(zip(shuffled.qids, shuffled.weights, strict=True)) == {"a": 2, "b": 0.5, "c": 0}
+    assert dict(zip(shuffled.qids, shuffled.query_weights, strict=True)) == {"a": 2, "b": 0.5, "c": 0}
     plain = pr.QueryStream(stream.X, stream.relevance, stream.offsets)
     both = stream + plain
     assert both.docids.tolist() == stream.docids.tolist() + [""] * 7
-    assert both.weights.tolist() == [2, 0.5, 0, 1, 1, 1]
+    assert both.query_weights.tolist() == [2, 0.5, 0, 1, 1, 1]
     assert plain[0].docids is None
     assert plain[0].weight == 1
     other = stream.with_features(stream.X[:, :1])
     assert other.docids is stream.docids
-    assert other.weights.tolist() == [2, 0.5, 0]
-    assert stream.with_weights(None).weights is None
+    assert other.query_weights.tolist() == [2, 0.5, 0]
+    assert stream.with_query_weights(None).query_weights is None
     with pytest.raises(AttributeError, match="cannot be replaced"):
-        stream.weights = None
+        stream.query_weights = None
     with pytest.raises(ValueError, match="read-only"):
-        stream.weights[0] = 1
+        stream.query_weights[0] = 1
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -94,10 +98,10 @@ def test_ids_and_weights_are_columns_of_frames(library):
     frame = stream.to_frame(library)
     again = pr.QueryStream.from_frame(frame)
     assert again.docids.tolist() == stream.docids.tolist()
-    assert again.weights.tolist() == stream.weights.tolist()
+    assert again.query_weights.tolist() == stream.query_weights.tolist()
     assert again.n_features == 2
     chosen = pr.QueryStream.from_frame(frame, features=["f1", "query_weight"])
-    assert chosen.weights is None
+    assert chosen.query_weights is None
     assert chosen.X[:, 1].tolist() == [2, 2, 2, 0.5, 0.5, 0.5, 0]
 
 
@@ -109,11 +113,11 @@ def test_ids_and_weights_are_columns_of_frames(library):
         ({"docids": "abc"}, r"docids must have one id per document \(3\), got 'abc'"),
         ({"docids": 5}, r"docids must have one id per document \(3\), got 5"),
         ({"docids": ["a", "b", 1.5]}, "docids must be text or whole numbers, got 1.5 at document 2"),
-        ({"weights": [1, 2, 3, 4]}, r"one value per query \(2\) or per document \(3\), got shape \(4,\)"),
-        ({"weights": [1, -2]}, "weights must be finite and not negative, got -2.0 at query 1"),
-        ({"weights": [1, np.nan]}, "got nan at query 1"),
-        ({"weights": [1, 2, 1]}, "the same for all documents of a query, got 1.0 and 2.0 in query 'a'"),
-        ({"weights": ["x", "y"]}, "weights"),
+        ({"query_weights": [1, 2, 3, 4]}, r"one value per query \(2\) or per document \(3\), got shape \(4,\)"),
+        ({"query_weights": [1, -2]}, "query_weights must be finite and not negative, got -2.0 at query 1"),
+        ({"query_weights": [1, np.nan]}, "got nan at query 1"),
+        ({"query_weights": [1, 2, 1]}, "the same for all documents of a query, got 1.0 and 2.0 in query 'a'"),
+        ({"query_weights": ["x", "y"]}, "query_weights"),
     ],
 )
 def test_wrong_ids_and_weights(given, problem):
@@ -123,21 +127,21 @@ def test_wrong_ids_and_weights(given, problem):
 
 def test_weights_of_documents():
     qid = ["a", "b", "a"]
-    stream = pr.QueryStream.from_arrays(np.eye(3), [1, 0, 2], qid=qid, weights=[3, 0.5, 3])
-    assert stream.weights.tolist() == [3, 0.5]
+    stream = pr.QueryStream.from_arrays(np.eye(3), [1, 0, 2], qid=qid, query_weights=[3, 0.5, 3])
+    assert stream.query_weights.tolist() == [3, 0.5]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_features_are_selected_by_name(sparse):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(9, 5)) * (rng.random((9, 5)) < 0.5)
-    stream = pr.QueryStream.from_arrays(X, np.zeros(9), group=[4, 5], feature_names=list("abcde"), weights=[1, 2])
+    stream = pr.QueryStream.from_arrays(X, np.zeros(9), group=[4, 5], feature_names=list("abcde"), query_weights=[1, 2])
     stream = stream.to_sparse() if sparse else stream
     chosen = stream[1:].select(["d", "a", "e"])
     assert chosen.is_sparse is sparse
     assert chosen.to_dense().X.tolist() == X[4:][:, [3, 0, 4]].tolist()
     assert chosen.feature_names == ("d", "a", "e")
-    assert chosen.weights.tolist() == [2]
+    assert chosen.query_weights.tolist() == [2]
     assert stream.select("abcde") is stream
     with pytest.raises(ValueError, match="has no feature 'x'; it has a, b, c, d, e"):
         stream.select(["a", "x"])

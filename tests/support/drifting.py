@@ -30,14 +30,14 @@ def play(name, half_life, stream, rankers):
     inner = make()
     learner = pr.Fading(inner, half_life=half_life)
     measure, theorem = getattr(inner, "measure", "ndcg"), inner.theorem
-    weights = np.ones(len(stream)) if stream.weights is None else stream.weights
+    weights = np.ones(len(stream)) if stream.query_weights is None else stream.query_weights
     S = lost = L = largest = 0.0
     for t in range(len(stream)):
         trace = learner.learn(stream[t : t + 1], measure)
         S, lost = S + trace.masses[0], lost + trace.cumulative_loss(measure)[-1]
         largest = max(largest, float(np.linalg.norm(learner.weights)) / inner.learning_rate)
         if trace.masses[0] > 0:
-            alone = stream[t : t + 1].with_weights(None)
+            alone = stream[t : t + 1].with_query_weights(None)
             f = pr.theory.cumulative_surrogate(rankers[t], alone, measure, surrogate=theorem.surrogate)
             L += f * (trace.masses[0] if relative is not None else weights[t])
     D, c = pr.theory.diameter(stream, measure) if S > 0 else 0.0, float(weights.max())

@@ -244,7 +244,7 @@ def started_stream(rng):
     return state | {"first": rng.normal(size=len(state["u"])), "positive": bool(rng.random() < 0.5)}
 
 
-def with_weights(state):
+def with_query_weights(state):
     """Theorem W, for the rule by places."""
     (name, k), stream, u = state["measure"], stream_of(state), state["u"]
     learner = pr.ListwisePerceptron(named(name, k), **PLAIN)
@@ -253,7 +253,7 @@ def with_weights(state):
         mass * twins.level_pair(query.X @ u, twins.judged(query.relevance, name))
         for mass, query in zip(masses, stream, strict=True)
     )
-    largest = float(stream.weights.max())
+    largest = float(stream.query_weights.max())
     if not largest:
         return 0.0
     bound = learner.theorem.of_moved.bound(
@@ -334,7 +334,7 @@ def inequalities():
         Inequality("thresholds wrong", "`MarginPRank`", other.graded_stream, other.prank),
         Inequality("R", "`OnlineRidge`", any_stream, other.ridge),
         Inequality("S, every $`u`$ in the cone", '`"uniform"`, any start', started_stream, from_a_start),
-        Inequality("W, every $`u`$", '`"places"`, weights', weighted_stream, with_weights),
+        Inequality("W, every $`u`$", '`"places"`, weights', weighted_stream, with_query_weights),
     ]
     names = [(one.theorem, one.learner) for one in made]
     assert len(set(names)) == len(names)

@@ -14,7 +14,9 @@ def compare_offline(rounds, incumbent, challenger, measure="ndcg@10", *, fixed):
         values = []
         for model, learns in ((incumbent, not fixed), (challenger, True)):
             if learns and model.model.has_begun:
-                stream = pr.QueryStream.from_arrays(X, grades, group=[len(X)], feature_names=names, weights=[weight])
+                stream = pr.QueryStream.from_arrays(
+                    X, grades, group=[len(X)], feature_names=names, query_weights=[weight]
+                )
                 values.append(float(model.learn(stream, measure).values(measure)[0]))
             else:
                 values.append(pr.parse(measure)(model.predict(Columns(X, names)), grades))

@@ -37,7 +37,7 @@ def stream_of(state):
     n, m, d = state["X"].shape
     weights = np.abs(state["weights"]) if "weights" in state else None
     return pr.QueryStream.from_arrays(
-        state["X"].reshape(n * m, d), state["grades"].ravel(), group=[m] * n, weights=weights
+        state["X"].reshape(n * m, d), state["grades"].ravel(), group=[m] * n, query_weights=weights
     )
 
 

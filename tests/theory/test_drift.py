@@ -42,7 +42,7 @@ def test_the_bound_against_every_moving_ranker(stream, name, half_life, kind, le
     """Sum of c RML <= S <= the bound, and |w| <= rate W in every round: Theorem M."""
     rng = np.random.default_rng(seed)
     if heavy:
-        stream = stream.with_weights(rng.choice([0.2, 1.0, 5.0], size=len(stream)))
+        stream = stream.with_query_weights(rng.choice([0.2, 1.0, 5.0], size=len(stream)))
     rankers = moving(rng, len(stream), stream.n_features, kind, length)
     S, lost, largest, C, growth, c, L = play(name, half_life, stream, rankers)
     rate = np.log(2) / half_life

@@ -44,7 +44,7 @@ def weighted(stream, kind, seed):
     else:
         weights = np.where(np.arange(n) == rng.integers(n), 50.0, rng.random(n))
     assume(weights.any())
-    return stream.with_weights(weights)
+    return stream.with_query_weights(weights)
 
 
 @examples(5)
@@ -64,11 +64,11 @@ def test_the_weighted_bound_against_every_ranker(stream, make, kind, seed, lengt
         S = certificate.mass
         assert certificate.holds, str(certificate)
         assert lost <= S * SLACK + 1e-9
-        C = stream.weights.max() * learner.theorem.factor * D**2 + learner.theorem.offset
+        C = stream.query_weights.max() * learner.theorem.factor * D**2 + learner.theorem.offset
         K = against.norm**2 * C
         bound = loss + K / 2 + np.sqrt(K * loss + K**2 / 4)
         assert bound * SLACK + 1e-9 >= S
-        used = stream.weights[stream.weights > 0].max()
+        used = stream.query_weights[stream.query_weights > 0].max()
         moved = learner.theorem.of_moved.bound(comparator=against, diameter=D, radius=D / 2, largest_weight=used)
         assert moved == pytest.approx(bound, rel=1e-9)
         promised = learner.guarantee(comparator=against, diameter=D, largest_weight=used)
@@ -91,11 +91,11 @@ def test_the_weighted_bound_on_separable_streams(data, make, kind, seed, start):
     D = pr.theory.diameter(stream, measure)
     certificate = learner.certificate(margin=data.margin, diameter=D)
     assert certificate.holds, str(certificate)
-    C = stream.weights.max() * learner.theorem.factor * D**2 + learner.theorem.offset
+    C = stream.query_weights.max() * learner.theorem.factor * D**2 + learner.theorem.offset
     bound = C / data.margin**2 + 2 * start / (learner.learning_rate * data.margin)
     assert lost <= certificate.mass * SLACK + 1e-9
     assert certificate.mass <= bound * SLACK
-    given = {"margin": data.margin, "diameter": D, "largest_weight": stream.weights.max()}
+    given = {"margin": data.margin, "diameter": D, "largest_weight": stream.query_weights.max()}
     moved = learner.theorem.of_moved.bound(start=start / learner.learning_rate, **given)
     assert moved == pytest.approx(bound, rel=1e-6)
     assert lost <= learner.guarantee(**given) * SLACK + 1e-9
@@ -107,7 +107,7 @@ def test_bounds_and_sums_scale_with_the_weights(data, factor):
     """Equal weights are a matter of units: S, the losses and the bounds are all multiplied by them."""
     plain, scaled = pr.ListwisePerceptron(transforms=None), pr.ListwisePerceptron(transforms=None)
     plain.learn(data.stream)
-    scaled.learn(data.stream.with_weights(np.full(len(data.stream), factor)))
+    scaled.learn(data.stream.with_query_weights(np.full(len(data.stream), factor)))
     D = pr.theory.diameter(data.stream)
     one, other = (learner.certificate(margin=data.margin, diameter=D) for learner in (plain, scaled))
     assert (other.mass, other.mean_loss, other.used_loss) == (
@@ -143,10 +143,10 @@ def test_comparators_of_weighted_streams_are_those_of_copies():
     grades = np.where(np.arange(60) % 13 == 0, 1, stream.relevance)
     noisy = pr.QueryStream(stream.X, grades, stream.offsets)
     counts = np.arange(12) % 3
-    by_weight = pr.theory.comparator(noisy.with_weights(counts), penalty=0.5)
+    by_weight = pr.theory.comparator(noisy.with_query_weights(counts), penalty=0.5)
     by_copies = pr.theory.comparator(noisy[np.repeat(np.arange(12), counts)], penalty=0.5)
     assert by_weight.loss + 0.5 * by_weight.norm**2 == pytest.approx(by_copies.loss + 0.5 * by_copies.norm**2, rel=3e-3)
-    assert by_weight.loss < pr.theory.cumulative_surrogate(np.zeros(3), noisy.with_weights(counts))
+    assert by_weight.loss < pr.theory.cumulative_surrogate(np.zeros(3), noisy.with_query_weights(counts))
 
 
 @given(stream=streams(), kind=KINDS, seed=SEEDS)
@@ -154,7 +154,7 @@ def test_weighted_perceptron(stream, kind, seed):
     """Sum of c over mistakes <= L + R U sqrt(max c L) + max c R² U², L the weighted hinges of u on mistakes."""
     stream = weighted(stream, kind, seed)
     classifier, X = pr.Perceptron(), stream.X
-    weights = np.repeat(stream.weights, np.diff(stream.offsets))
+    weights = np.repeat(stream.query_weights, np.diff(stream.offsets))
     labels = np.where(stream.relevance > 0, 1, -1)
     mistaken = np.array([classifier.learn_one(*one) for one in zip(X, labels, weights, strict=True)])
     u = np.random.default_rng(seed).normal(size=stream.n_features)
@@ -178,7 +178,7 @@ def test_weighted_safe_averaging(data, kind, seed, violators):
     assert certificate.holds, str(certificate)
     assert certificate.used_loss == pytest.approx(lost, abs=1e-9)
     assert certificate.current_loss <= certificate.mass * SLACK + 1e-9
-    assert lost <= learner.guarantee(margin=data.margin, diameter=D, largest_weight=stream.weights.max()) * SLACK
+    assert lost <= learner.guarantee(margin=data.margin, diameter=D, largest_weight=stream.query_weights.max()) * SLACK
 
 
 @examples(5)
@@ -251,7 +251,7 @@ def test_parameter_mixing_with_weights(data, kind, seed):
             masses += share * learner.learn(stream[place::3]).masses.sum()
             parts.append(share * learner.weights)
         common = sum(parts)
-    D = np.sqrt(stream.weights.max()) * pr.theory.diameter(stream)
+    D = np.sqrt(stream.query_weights.max()) * pr.theory.diameter(stream)
     bound = promises.parameter_mixing(diameter=D, learning_rate=0.3, margin=data.margin)
     assert masses <= bound * SLACK
 

@@ -69,7 +69,7 @@ def test_sparse_stores_with_ids_and_weights(folder):
     for name in ("values", "indices", "starts"):
         assert np.array_equal(getattr(read.X, name), getattr(whole.X, name))
     assert read.qids.tolist() == whole.qids.tolist()
-    assert read.weights.tolist() == whole.weights.tolist()
+    assert read.query_weights.tolist() == whole.query_weights.tolist()
     assert [*read.docids] == [*whole.docids]
     assert read.feature_names == whole.feature_names
 

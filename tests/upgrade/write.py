@@ -51,7 +51,7 @@ def sparse() -> pr.QueryStream:
         qids=[f"query {one}" for one in whole.qids],
         feature_names=["title", "body", "price"],
         docids=[f"d{i}" for i in range(len(whole.X))],
-        weights=1.0 + np.arange(len(whole)) % 3,
+        query_weights=1.0 + np.arange(len(whole)) % 3,
     )
 
 

@@ -125,8 +125,8 @@ class _Facts:
         self.weight_ratio = pr.theory.bounds.weight_ratio(measure, stream)
         self.longest = max(int((block.offsets[1:] - block.offsets[:-1]).max()) for block in stream)
         # Those of the paper are for queries of equal weight.
-        self.weighted = any(block.weights is not None and (block.weights != 1.0).any() for block in stream)
-        largest = max(1.0 if block.weights is None else float(block.weights.max()) for block in stream)
+        self.weighted = any(block.query_weights is not None and (block.query_weights != 1.0).any() for block in stream)
+        largest = max(1.0 if block.query_weights is None else float(block.query_weights.max()) for block in stream)
         self.largest_weight = largest if self.weighted else 1.0
 
     def comparators(self, learner: "pr.Learner") -> "list[pr.theory.Comparator]":

@@ -126,7 +126,7 @@ def _evaluate_one(
             (standing,) = pr.Comparison({"model": trace}).standings(measure)
             low, high = plain(standing.low), plain(standing.high)
         counts = trace.values(measure) >= 0
-        counted = int((counts if trace.weights is None else counts & (trace.weights > 0)).sum())
+        counted = int((counts if trace.query_weights is None else counts & (trace.query_weights > 0)).sum())
         rows.append({"measure": str(measure), "mean": mean, "low": low, "high": high, "counted": counted})
     extra = {"model": model, "queries": len(trace), "seconds": round(time.perf_counter() - start, 3)}
     shown = [

@@ -35,6 +35,7 @@ class Evaluation:
 
     - `measure`: a recorded Measure or its name; by default the first.
     - `model`: name of a ranker.
+    - `library`: library of a data frame, "pandas" or "polars", which must be installed.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class Evaluation:
         Identifier of each query.
     sizes : array of int
         Number of documents of each query.
-    weights : array of float or None
+    query_weights : array of float or None
         Weights of the queries in all means, if the stream has them.
     margin : float
         Largest loss in a measure's mean that a challenger may have.
@@ -55,7 +56,7 @@ class Evaluation:
     traces: dict[str, Trace]
     qids: Any
     sizes: Ints
-    weights: Floats | None
+    query_weights: Floats | None
     margin: float
     confidence: float
     _worst: dict[tuple[str, Measure], WorstQueries]  # by challenger
@@ -91,7 +92,7 @@ class Evaluation:
         """Return the mean of a ranker's values, by the queries' weights if they have any."""
         if model not in self.traces:
             raise ParameterError("model", f"must be one of {', '.join(map(repr, self.traces))}", model)
-        return weighted_mean(self.traces[model].values(self._measure(measure)), self.weights)
+        return weighted_mean(self.traces[model].values(self._measure(measure)), self.query_weights)
 
     @cached_property
     def differences(self) -> list[Difference]:
@@ -99,7 +100,7 @@ class Evaluation:
         return self._differences(self.measures, [np.ones(len(self), dtype=bool)])[0]
 
     def _differences(self, measures: Sequence[Measure], parts: Sequence[Any]) -> list[list[Difference]]:
-        return differences(self.traces, self.weights, measures, parts, confidence=self.confidence, seed=self._seed)
+        return differences(self.traces, self.query_weights, measures, parts, self.confidence, self._seed)
 
     @property
     def rule(self) -> str:
@@ -189,11 +190,6 @@ class Evaluation:
         """Convert to a data frame with one row per query.
 
         The columns are `qid`, `documents`, and for each measure and ranker one called "measure, ranker".
-
-        Parameters
-        ----------
-        library : either "pandas" or "polars"
-            Library of the frame; it must be installed.
         """
         columns: dict[str, Any] = {"qid": self.qids, "documents": self.sizes}
         for measure in self.measures:

@@ -123,7 +123,7 @@ def evaluate(
             futures = {name: pool.submit(own.measure, block, chosen, n_queries) for name, own in rankers.items()}
             results = {name: future.result() for name, future in futures.items()}
             for name, (_, values) in results.items():
-                traces[name].append(Trace(values, np.zeros(len(block)), block.weights))
+                traces[name].append(Trace(values, np.zeros(len(block)), block.query_weights))
             for (name, measure), worst_of in kept.items() if worst else ():
                 old, new = results[incumbent], results[name]
                 worst_of.add(block, (n_queries, n_rows), (old[1][measure], new[1][measure]), (old[0], new[0]))
@@ -133,7 +133,7 @@ def evaluate(
             sizes.append(np.diff(block.offsets))
             n_queries, n_rows = n_queries + len(block), n_rows + block.n_documents
     together = {name: Trace.concatenate(parts) for name, parts in traces.items()}
-    weights = together[incumbent].weights
+    weights = together[incumbent].query_weights
     for measure in chosen:
         left_out = np.isnan(together[incumbent].values(measure))
         if left_out.all():
@@ -165,7 +165,7 @@ def trace_rankings(
         for block in blocks:
             futures = [pool.submit(ranker.measure, block, measures, first) for _, _, ranker in rankers]
             for (k, name, _), future in zip(rankers, futures, strict=True):
-                parts[k][name].append(Trace(future.result()[1], np.zeros(len(block)), block.weights))
+                parts[k][name].append(Trace(future.result()[1], np.zeros(len(block)), block.query_weights))
             first += len(block)
     return [{name: Trace.concatenate(traces) for name, traces in own.items()} for own in parts]
 

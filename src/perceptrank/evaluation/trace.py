@@ -41,6 +41,8 @@ class Trace:
 
     - `measure`: a Measure or its name. Methods raise KeyError if it was not recorded; where it may be left out, it is
       the first that was recorded.
+    - `path`: a file. Writing replaces it atomically; the suffix of an image selects its format.
+    - `library`: library of a data frame, "pandas" or "polars", which must be installed.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class Trace:
     masses : array of shape (rounds,)
         Size of each update: V_t in the theory, the number of mistakes for the classification perceptron, both times the
         weight of the query; 0 without an update.
-    weights : array of shape (rounds,), optional
+    query_weights : array of shape (rounds,), optional
         Weights of the queries, those of all means and of cumulative losses; without them, all are 1.
 
     Examples
@@ -62,10 +64,8 @@ class Trace:
     (True, True)
     """
 
-    def __init__(self, values: Mapping[Measure, Floats], masses: Floats, weights: Floats | None = None) -> None:
-        self._values = dict(values)
-        self.masses = masses
-        self.weights = weights
+    def __init__(self, values: Mapping[Measure, Floats], masses: Floats, query_weights: Floats | None = None) -> None:
+        self._values, self.masses, self.query_weights = dict(values), masses, query_weights
 
     @property
     def measures(self) -> list[Measure]:
@@ -83,7 +83,7 @@ class Trace:
     def __getitem__(self, rounds: slice) -> Trace:
         """Select rounds."""
         values = {measure: values[rounds] for measure, values in self._values.items()}
-        return Trace(values, self.masses[rounds], None if self.weights is None else self.weights[rounds])
+        return Trace(values, self.masses[rounds], None if self.query_weights is None else self.query_weights[rounds])
 
     def __repr__(self) -> str:
         means = ", ".join(f"{measure} {self.mean(measure):.4f}" for measure in self._values)
@@ -112,8 +112,8 @@ class Trace:
     def mean(self, measure: MeasureLike) -> float:
         """Return the weighted mean over all rounds that the measure does not leave out, NaN if there are none."""
         values = self.values(measure)
-        if self.weights is not None and len(values):
-            return float(running_means(values, self.weights)[-1])
+        if self.query_weights is not None and len(values):
+            return float(running_means(values, self.query_weights)[-1])
         counted = values[~np.isnan(values)]
         return float(counted.mean()) if len(counted) else float("nan")
 
@@ -123,7 +123,7 @@ class Trace:
 
     def running_mean(self, measure: MeasureLike) -> Floats:
         """Return the mean over the rounds so far, after every round; NaN while all queries were left out."""
-        return running_means(self.values(measure), self.weights)
+        return running_means(self.values(measure), self.query_weights)
 
     def window_mean(self, measure: MeasureLike, size: int) -> Floats:
         """Return the mean over the last rounds, after every round; NaN where all queries of the window are left out.
@@ -135,7 +135,7 @@ class Trace:
         """
         check_positive_whole("size", size)
         values = self.values(measure)
-        weights = np.ones(len(values)) if self.weights is None else self.weights
+        weights = np.ones(len(values)) if self.query_weights is None else self.query_weights
         counted = ~np.isnan(values) & (weights > 0)
         counts = np.concatenate([[0], np.cumsum(counted)])
         wholes = np.concatenate([[0.0], np.cumsum(np.where(counted, weights, 0.0))])
@@ -153,34 +153,25 @@ class Trace:
     def cumulative_loss(self, measure: MeasureLike) -> Floats:
         """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it."""
         losses = self.losses(measure)
-        return np.cumsum(losses if self.weights is None else self.weights * losses)
+        return np.cumsum(losses if self.query_weights is None else self.query_weights * losses)
 
     def risk_bound(self, confidence: float = 0.95, measure: MeasureLike | None = None) -> float:
         """Bound the expected loss on new queries of the rankers that were used, on average over the rounds.
 
         Let the queries be drawn independently from one distribution. The ranker of each round was made before its query
-        was seen, so the loss of the round is an unbiased estimate of that ranker's risk, its expected loss on a new
-        query. The loss is 1 minus the measure.
+        was seen, so 1 minus the measure is an unbiased estimate of that ranker's risk, its expected loss on new
+        queries. With probability at least `confidence`, the mean of these risks is at most the mean loss plus
+        √(ln(1 / (1 - confidence)) / (2 T)) after T rounds, for any learner (Hoeffding and Azuma's inequality). It
+        bounds the risk of a ranker drawn from those of all rounds, not that of the last one; use `evaluate` on held-out
+        queries to judge a single ranker.
 
-        With probability at least `confidence`, the mean of these risks is at most the mean loss plus
-        √(ln(1 / (1 - confidence)) / (2 T)), T being the number of rounds (Hoeffding and Azuma's inequality), for any
-        learner whatever. So it is a bound on the risk of a ranker that is drawn from those of all rounds; the last one,
-        or their mean, may be better, and is not covered. `evaluate` on queries that were held out is the way to judge a
-        single ranker.
-
-        Queries that the measure leaves out are not counted, and it is the risk on those that it does not. Weights of
-        queries must not depend on what is drawn: with them, 1 / T is the sum of their squares, divided by the square of
-        their sum.
+        Queries that the measure leaves out do not count. Weights of queries must not depend on what is drawn: with
+        them, 1 / T is the sum of their squares, divided by the square of their sum. Without queries, it is NaN.
 
         Parameters
         ----------
         confidence : float between 0 and 1
             Chance that the bound holds.
-
-        Returns
-        -------
-        float
-            At most 1; NaN if the measure left out all queries.
 
         Examples
         --------
@@ -194,7 +185,7 @@ class Trace:
         if measure is None and not self._values:
             raise ValueError("no measure was recorded")
         values = self.values(next(iter(self._values)) if measure is None else measure)
-        weights = np.ones(len(values)) if self.weights is None else self.weights
+        weights = np.ones(len(values)) if self.query_weights is None else self.query_weights
         counted = ~np.isnan(values) & (weights > 0)
         if not counted.any():
             return float("nan")
@@ -222,8 +213,8 @@ class Trace:
         if measure is None and not self._values:
             raise ValueError("the trace has no measures to find changes in")
         losses = 1 - self.values(self.measures[0] if measure is None else measure)
-        if self.weights is not None:
-            losses[self.weights == 0] = np.nan
+        if self.query_weights is not None:
+            losses[self.query_weights == 0] = np.nan
         # Measures may end a rounding error beyond 1.
         return ChangeDetector(false_alarms, tolerance=tolerance).add_all(np.clip(losses, 0.0, 1.0))
 
@@ -231,29 +222,18 @@ class Trace:
         """Convert to a data frame with one row per round: `round` (from 1), the measures by name, and `mass`.
 
         A trace with weights has them in a column `weight`.
-
-        Parameters
-        ----------
-        library : either "pandas" or "polars"
-            Library of the frame; it must be installed.
         """
         columns: dict[str, Any] = {"round": np.arange(1, len(self) + 1)}
         columns |= {str(measure): self.values(measure) for measure in self._values}
-        columns |= {"mass": self.masses} | ({} if self.weights is None else {"weight": self.weights})
+        columns |= {"mass": self.masses} | ({} if self.query_weights is None else {"weight": self.query_weights})
         from perceptrank.stream.frames import make_frame
 
         return make_frame(columns, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to an .npz file, atomically; `Trace.load` reads it.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; one of that name is replaced.
-        """
+        """Write the trace to an .npz file; `Trace.load` reads it."""
         arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
-        arrays |= {_MASSES: self.masses} | ({} if self.weights is None else {_WEIGHTS: self.weights})
+        arrays |= {_MASSES: self.masses} | ({} if self.query_weights is None else {_WEIGHTS: self.query_weights})
         with replaced_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.comment = f"perceptrank trace, version {_VERSION}, written by {WRITTEN_BY}".encode()
             for name, array in arrays.items():
@@ -266,7 +246,6 @@ class Trace:
 
         Parameters
         ----------
-        path : path
         max_bytes : int, optional
             Limit on the size of the arrays in memory; default 100 times the size of the file, at least 256 MiB.
 
@@ -274,8 +253,6 @@ class Trace:
         ------
         FormatError
             If it is not a trace, is damaged, of a newer version, or larger than `max_bytes`.
-        OSError
-            If the file cannot be read.
         """
         if max_bytes is not None:
             check_positive_whole("max_bytes", max_bytes)
@@ -297,7 +274,7 @@ class Trace:
         if any(len(vector) != len(masses) for vector in vectors):
             raise FileFormatError(path, " is not a trace: its arrays differ in length")
         if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
-            raise FileFormatError(path, " is not a trace: its weights must be finite and not negative")
+            raise FileFormatError(path, " is not a trace: its query weights must be finite and not negative")
         return cls(values, masses, weights)
 
     def plot(
@@ -312,14 +289,12 @@ class Trace:
 
         Parameters
         ----------
-        path : path
-            Image file; the suffix selects the format.
         measures : str, Measure, or several, optional
             Default all recorded measures.
         window : int, optional
             Plot means over that many rounds on a linear axis, instead of running means.
         changes : list of Change
-            Alarms to mark, those that `changes` returns.
+            Alarms to mark, as the method `changes` returns them.
         """
         from perceptrank.evaluation.plots import draw_means
 
@@ -348,8 +323,10 @@ class Trace:
             raise ValueError("traces must record the same measures")
         values = {measure: np.concatenate([part._values[measure] for part in parts]) for measure in parts[0]._values}
         weights = None
-        if any(part.weights is not None for part in parts):
-            weights = np.concatenate([np.ones(len(part)) if part.weights is None else part.weights for part in parts])
+        if any(part.query_weights is not None for part in parts):
+            weights = np.concatenate(
+                [np.ones(len(part)) if part.query_weights is None else part.query_weights for part in parts]
+            )
         return cls(values, np.concatenate([part.masses for part in parts]), weights)
 
 

@@ -71,7 +71,6 @@ class KernelCache:
 
     def __init__(self, dispatcher: Any) -> None:
         self._dispatcher = dispatcher
-        self._enabled = True
         self._missed: dict[Any, _Entry] = {}
 
     @property
@@ -79,14 +78,6 @@ class KernelCache:
         """Folder in use."""
         folder = cache_state().folder
         return str(folder) if folder else None
-
-    def enable(self) -> None:
-        """Read and save entries."""
-        self._enabled = True
-
-    def disable(self) -> None:
-        """Compile in memory."""
-        self._enabled = False
 
     def flush(self) -> None:
         """Delete the entries of this kernel."""
@@ -147,8 +138,6 @@ class KernelCache:
             self._tidy(entry)
 
     def _entry(self, signature: Any, codegen: Any) -> _Entry | None:
-        if not self._enabled:
-            return None
         state = cache_state()
         if _UNFIT or state.folder is None:
             warn_uncached(_UNFIT or state.reason)

@@ -42,7 +42,7 @@ class _Sizes:
 
 
 @intrinsic
-def size_range(typing_context: Any, X: Any, place: Any, stride: Any, m: Any) -> Any:
+def size_range(_: Any, X: Any, place: Any, stride: Any, m: Any) -> Any:
     """Return the smallest size, but for 0, and the largest of m rows of values; a size is bits taken as a number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -68,17 +68,7 @@ def size_range(typing_context: Any, X: Any, place: Any, stride: Any, m: Any) -> 
 
 @intrinsic
 def make_keys(
-    typing_context: Any,
-    X: Any,
-    place: Any,
-    stride: Any,
-    m: Any,
-    base: Any,
-    shift: Any,
-    mask: Any,
-    bits: Any,
-    kept: Any,
-    keys: Any,
+    _: Any, X: Any, place: Any, stride: Any, m: Any, base: Any, shift: Any, mask: Any, bits: Any, kept: Any, keys: Any
 ) -> Any:
     """Store m rows of keys: bits of the values of X, whether others follow that are not 0, and the number of the row.
 
@@ -113,7 +103,7 @@ def make_keys(
 
 
 @intrinsic
-def find_places(typing_context: Any, keys: Any, m: Any, bits: Any, places: Any) -> Any:
+def find_places(_: Any, keys: Any, m: Any, bits: Any, places: Any) -> Any:
     """Store the sum of the first and the last place of each key among m sorted ones that agree but for the last `bits`.
 
     Beside it, in the lower half, stands the place of the row that these bits number. Returns whether keys that agree
@@ -176,19 +166,19 @@ def _scattering(context: Any, builder: Any, signature: Any, arguments: Any) -> A
 
 
 @intrinsic
-def scatter_places(typing_context: Any, places: Any, m: Any, rows: Any) -> Any:
+def scatter_places(_: Any, places: Any, m: Any, rows: Any) -> Any:
     """Store the totals of m rows of places in the rows that belong to them."""
     return types.void(places, types.intp, rows), _scattering
 
 
 @intrinsic
-def scatter_entries(typing_context: Any, places: Any, m: Any, rows: Any, table: Any, start: Any) -> Any:
+def scatter_entries(_: Any, places: Any, m: Any, rows: Any, table: Any, start: Any) -> Any:
     """Store the entries that a table, from `start` on, has for the totals of m rows of places."""
     return types.void(places, types.intp, rows, table, types.intp), _scattering
 
 
 @intrinsic
-def copy_rows(typing_context: Any, rows: Any, m: Any, outputs: Any, place: Any, stride: Any) -> Any:
+def copy_rows(_: Any, rows: Any, m: Any, outputs: Any, place: Any, stride: Any) -> Any:
     """Copy m rows to an output, from a place on, `stride` apart."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

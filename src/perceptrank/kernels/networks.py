@@ -68,7 +68,7 @@ def _odd_even(n_rows: int) -> list[Pair]:
 def _network(pairs: list[Pair]) -> Any:
     """Return a function of kernels that makes exchanges; half of the rows start at `first`, half at `second`."""
 
-    def exchange(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
+    def exchange(_: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
         return types.void(keys, types.intp, types.intp, types.intp), _exchanging(pairs)
 
     return intrinsic(exchange)

@@ -36,7 +36,7 @@ class CompiledLearner(Learner):
         an invalid value; and the rows of scratch that it takes.
     accepts_sparse : bool
         True if its pass reads features by `open_query` and `close_query` alone: it then takes sparse ones as well.
-    accepts_weights : bool
+    accepts_query_weights : bool
         True if its pass closes each query by `close_query`: weights of queries then scale its steps.
     """
 

@@ -48,7 +48,7 @@ class FixedRanker(Learner):
     algorithm = "fixed"
     cost = "m d"
     accepts_sparse = True
-    accepts_weights = True
+    accepts_query_weights = True
     learns = False
     depends_on_rate = False
     depends_on_scale = False
@@ -60,7 +60,7 @@ class FixedRanker(Learner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.beginning.origin is None:
+        if self.initial_weights is None:
             raise ParameterError("initial_weights", "must be a mapping from features to weights, or a vector", None)
         for transform in make_transforms(self.transforms):
             if _knows_nothing(transform):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
 
 if TYPE_CHECKING:
-    from perceptrank.theory.certificates import Certificate
+    from perceptrank.theory.guarantees import Certificate
 
 _LAST = ("average", "transforms", *STARTS)  # parameters that many learners have, in this order
 
@@ -77,9 +77,9 @@ class Learner(Estimator):
         True if features of a larger scale count for more, so that those of very different scales need transforms.
     accepts_sparse : bool
         True if it learns from sparse features.
-    accepts_weights : bool
+    accepts_query_weights : bool
         True if the weights of queries scale what it learns from them; if not, all must be 1.
-    without_weights : str
+    without_query_weights : str
         The reason, if it accepts no weights.
     learns : bool
         False of a ranker that stays as it is; it needs settings, and is not among `perceptrank.algorithms`.
@@ -108,8 +108,8 @@ class Learner(Estimator):
     depends_on_rate: ClassVar[bool] = True
     depends_on_scale: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = False
-    accepts_weights: ClassVar[bool] = False
-    without_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
+    accepts_query_weights: ClassVar[bool] = False
+    without_query_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
     learns: ClassVar[bool] = True
     reads_labels: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -125,7 +125,6 @@ class Learner(Estimator):
 
     __signature__: ClassVar[inspect.Signature]
     _model: Model
-    beginning = Beginning()  # the weights to start from, and the signs that weights keep
 
     def __init_subclass__(cls) -> None:
         maker = next(base for base in cls.__mro__ if "__init__" in vars(base))
@@ -154,13 +153,14 @@ class Learner(Estimator):
         if model is None:
             model = self.model_class(make_transforms(self._own_transform()))
         model.kind, model.average = type(self).__name__, bool(self.average)
+        model.beginning = Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
         return model
 
     def _own_transform(self) -> TransformLike:
         """Return the transforms that features go through first, as settings name them."""
         # Weights of features as they are, known by name, stay what they are.
         is_auto = isinstance(self.transforms, str) and self.transforms == "auto"
-        return None if is_auto and self.beginning.is_by_feature else self.transforms
+        return None if is_auto and isinstance(self.initial_weights, Mapping) else self.transforms
 
     @abstractmethod
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
@@ -439,11 +439,6 @@ class Learner(Estimator):
         ----------
         stream : QueryStream
             Its grades are not looked at.
-
-        Raises
-        ------
-        ValueError
-            If a feature is invalid, the features are not those that were learned, or scores overflow.
         """
         model = ready_model(self, stream.n_features, stream.feature_names, sparse=stream.is_sparse)
         return model.scores(stream)
@@ -460,11 +455,6 @@ class Learner(Estimator):
         -------
         array of int of shape (documents,)
             Row numbers, best first; documents of equal scores keep the input order.
-
-        Raises
-        ------
-        ValueError
-            If a feature is invalid, or the features are not those that were learned.
         """
         return np.argsort(-self.predict(X), kind="stable")
 
@@ -472,13 +462,7 @@ class Learner(Estimator):
 
     @property
     def weights(self) -> Floats:
-        """The current iterate, weights of the features after `transforms_`; read-only.
-
-        Raises
-        ------
-        AttributeError
-            If nothing was learned.
-        """
+        """The current iterate, weights of the features after `transforms_`; read-only."""
         return fixed_copy(self._model.require_learned().weights)
 
     @property
@@ -489,34 +473,17 @@ class Learner(Estimator):
         the features after `transforms_`: of z-scores and normal scores with "auto", of standardised features with
         "running". `perceptrank.deploy.explain` says what they mean, and `perceptrank.deploy.fold` makes weights of raw
         features of them where that is possible.
-
-        Raises
-        ------
-        AttributeError
-            If nothing was learned.
         """
         return fixed_copy(self._model.require_learned().coefficients)
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features, before the transforms.
-
-        Raises
-        ------
-        AttributeError
-            If nothing was learned.
-        """
+        """Number of features, before the transforms."""
         return self._model.require_learned().n_inputs
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """Names of the features, if the data had them.
-
-        Raises
-        ------
-        AttributeError
-            If they have no names.
-        """
+        """Names of the features, if the data had them."""
         names = self._model.feature_names
         if names is None:
             raise AttributeError("the features have no names")
@@ -554,11 +521,6 @@ class Learner(Estimator):
         ----------
         n_features : int
             Number of features, after the transforms.
-
-        Returns
-        -------
-        dict of str to array
-            Initial values by name; empty for most learners.
         """
         return {}
 
@@ -584,11 +546,6 @@ class Learner(Estimator):
         ----------
         model : Model, optional
             Another model than the current one.
-
-        Returns
-        -------
-        dict
-            Settings, transforms and everything that was learned.
         """
         return document_of(self, self._model if model is None else model)
 
@@ -600,11 +557,6 @@ class Learner(Estimator):
         ----------
         document : dict
             As `as_document` returns it.
-
-        Returns
-        -------
-        Learner
-            Of this class; it goes on learning as if it had never stopped.
 
         Raises
         ------
@@ -644,4 +596,4 @@ class Learner(Estimator):
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
-        self.beginning = Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+        Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)

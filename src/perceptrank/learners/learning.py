@@ -79,7 +79,7 @@ def measure_of(learner: Learner) -> Measure:
 
 def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: list[Measure]) -> Trace:
     """Learn a block of a stream, and measure its rankings."""
-    first, predicted, weights = model.queries, np.empty(block.n_documents), block.weights
+    first, predicted, weights = model.queries, np.empty(block.n_documents), block.query_weights
     masses = np.ones(len(block)) if weights is None else weights.copy()
     if weights is not None:
         check_weights(learner, model, weights)
@@ -111,15 +111,17 @@ def check_weights(learner: Learner, model: Model, weights: Floats) -> None:
     model.check_weights(weights)
     if model.learners or (weights == 1.0).all():
         return
-    if not learner.accepts_weights:
+    if not learner.accepts_query_weights:
         raise ValueError(
-            f"{learner.name} takes no weights of queries, as {learner.without_weights}: all must be 1, got "
-            f"{weights[weights != 1.0][0]}; with_weights(None) leaves those of a stream out"
+            f"{learner.name} takes no weights of queries, as {learner.without_query_weights}: all must be 1, got "
+            f"{weights[weights != 1.0][0]}; with_query_weights(None) leaves those of a stream out"
         )
     bad = (weights > LARGEST_QUERY_WEIGHT) | ((weights < 1 / LARGEST_QUERY_WEIGHT) & (weights != 0.0))
     if bad.any():
         smallest = 1 / LARGEST_QUERY_WEIGHT
-        raise ValueError(f"weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}")
+        raise ValueError(
+            f"query_weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}"
+        )
 
 
 def learn_transforms(learner: Learner, model: Model, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
@@ -170,13 +172,13 @@ def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = Fal
         n_features = transform.n_outputs(n_features)
     if sparse:
         check_room(f"weights of {n_features} features", 2 * n_features)
-    weights, signs = learner.beginning.weights(model, n_features), learner.beginning.signs(model)
+    weights, signs = model.beginning.weights(model, n_features), model.beginning.signs(model)
     model.begin(n_features, learner.extra_state(n_features), sparse=sparse, weights=weights, signs=signs)
     for member in model.members:
-        if not model.transforms and member.beginning.names_features:
+        if not model.transforms and member.model.beginning.names_features:
             member.model.feature_names = model.feature_names
         begin(member, member.model, model.n_features, sparse=model.is_sparse)
-    if learner.beginning.ranks:
+    if model.beginning.ranks:
         model.follow_members()
 
 
@@ -194,9 +196,9 @@ def ready_model(
     """
     model = learner.model if model is None else model
     if n_features is None:
-        names = learner.beginning.features
+        names = model.beginning.features
         n_features = len(names or ())
-    if model.has_begun or not learner.beginning.ranks or not n_features:
+    if model.has_begun or not model.beginning.ranks or not n_features:
         return model
     ready = model.copy()
     ready.feature_names = names

@@ -10,7 +10,7 @@ from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.sparse_rounds import LAG, WEIGHT, WIDTH, score_by_table
-from perceptrank.learners.starting import NO_SIGNS, check_signs
+from perceptrank.learners.starting import NO_SIGNS, Beginning, check_signs
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
     LARGEST_REACH,
@@ -126,6 +126,8 @@ class Model:
         Class of the learner.
     average : bool
         True if the learner ranks with the mean of all iterates.
+    beginning : Beginning
+        The weights to start from, and the signs that weights keep.
     has_begun : bool
         True if the number of features is known, and all arrays are there.
     is_sparse : bool
@@ -166,6 +168,7 @@ class Model:
     __slots__ = (
         "_whole",
         "average",
+        "beginning",
         "core",
         "feature_names",
         "has_begun",
@@ -184,7 +187,7 @@ class Model:
     never_negative: ClassVar[tuple[str, ...]] = ("squares",)  # arrays of `more`
 
     def __init__(self, transforms: list[Transform], kind: str = "", *, average: bool = False) -> None:
-        self.kind, self.average = kind, average
+        self.kind, self.average, self.beginning = kind, average, Beginning()
         self.has_begun = self.is_sparse = False
         self._whole: Floats = _NONE
         self.signs: Floats = NO_SIGNS
@@ -276,7 +279,7 @@ class Model:
     def copy(self) -> "Model":
         """Return a copy that can be changed without changing this model."""
         state = type(self).__new__(type(self))
-        state.kind, state.average = self.kind, self.average
+        state.kind, state.average, state.beginning = self.kind, self.average, self.beginning
         state.more = {name: values.copy() for name, values in self.more.items()} if self.more else {}
         state.signs = self.signs
         if self.has_begun:
@@ -308,13 +311,7 @@ class Model:
 
     @property
     def coefficients(self) -> Floats:
-        """The weights that rank, of features after `all_transforms`; a copy.
-
-        Raises
-        ------
-        AttributeError
-            If it does not rank by one vector of weights.
-        """
+        """The weights that rank, of features after `all_transforms`; a copy."""
         return self.mean() if self.ranks_with == "mean" else self.weights.copy()
 
     @property
@@ -337,13 +334,7 @@ class Model:
 
     @property
     def parts(self) -> list[LinearPart]:
-        """Parts whose sum is the score: weights of features, each after transforms of its own.
-
-        Raises
-        ------
-        AttributeError
-            If it does not rank by weights of features.
-        """
+        """Parts whose sum is the score: weights of features, each after transforms of its own."""
         return [LinearPart("", [(self, self.all_transforms)], self.coefficients)]
 
     @property
@@ -402,18 +393,7 @@ class Model:
     # Ranking
 
     def scores(self, stream: QueryStream) -> Floats:
-        """Return the scores of all documents of a stream, features transformed query by query.
-
-        Parameters
-        ----------
-        stream : QueryStream
-            Its grades are not looked at.
-
-        Raises
-        ------
-        ValueError
-            If a feature is invalid, the features are not those that were learned, or scores overflow.
-        """
+        """Return the scores of all documents of a stream, features transformed query by query."""
         self.check_features(stream.n_features, stream.feature_names)
         scores = np.empty(stream.n_documents)
         start = 0

@@ -32,7 +32,7 @@ class NumpyLearner(Learner):
     ----------
     returns : either "coefficients" or "step"
         What `update` returns: a coefficient per document, or a step per feature.
-    accepts_weights : bool
+    accepts_query_weights : bool
         True, unless a subclass says otherwise: steps are multiplied by the weights of their queries.
 
     Examples
@@ -54,7 +54,7 @@ class NumpyLearner(Learner):
 
     cost: ClassVar[str] = "that of its rule"
     returns: ClassVar[str] = "coefficients"
-    accepts_weights: ClassVar[bool] = True
+    accepts_query_weights: ClassVar[bool] = True
 
     learning_rate: float = 1.0
     _: KW_ONLY

@@ -192,7 +192,7 @@ class OnlineRidge(CompiledLearner):
     """
 
     algorithm = "ridge"
-    accepts_weights = True
+    accepts_query_weights = True
     depends_on_scale = False
     fixed = ("penalty", "target")
     model_class = RidgeModel

@@ -31,7 +31,7 @@ def slam_rule(settings: tuple[bool, Weighing], query: Query, coefficients: Float
 SLAM_PASS = list_pass(slam_rule, floats=HINGE_ROWS[0], ints=HINGE_ROWS[1])
 
 
-class SlamPerceptron(CompiledLearner, Startable):
+class SlamPerceptron(Startable, CompiledLearner):
     """Descend the SLAM surrogate of a measure on every query that was not ranked perfectly (Algorithm 2).
 
     On a mistake, w -= learning_rate * Xᵀ g, with g the subgradient of `perceptrank.Slam`: each relevant document that
@@ -66,8 +66,6 @@ class SlamPerceptron(CompiledLearner, Startable):
     """
 
     algorithm = "slam"
-    accepts_sparse = True
-    accepts_weights = True
     cost = "m (d + g)"
     kernel = SLAM_PASS
 
@@ -80,7 +78,7 @@ class SlamPerceptron(CompiledLearner, Startable):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
+        return self._model.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
 
     def _make_settings(self) -> ListSettings:
         margin, weighing = check_positive("margin", self.margin), weighing_of(self.measure, self.class_order)

@@ -15,9 +15,9 @@ from perceptrank.measures.ranking import AP, ERR, NDCG, PRECISION, Ranked, Setti
 @compiled
 def expected_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: Scratch) -> None:
     """Write the expected measure of every query; the policy's value where no document is relevant."""
-    measure, _, when_empty, _, cutoff, gain, max_grade = settings
+    measure, _, when_empty, _, cutoff, gain, _ = settings
     scores, relevance, offsets, discounts, _ = ranked
-    grades, keys, sums = scratch[0][0], scratch[0][1], scratch[0][2]
+    grades, keys = scratch[0][0], scratch[0][1]
     order, buckets, spare = scratch[1][0], scratch[1][1], scratch[1][2]
     for q in range(len(offsets) - 1):
         start, m = offsets[q], offsets[q + 1] - offsets[q]
@@ -29,9 +29,7 @@ def expected_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: S
             sort_descending(keys, keys, m, order, buckets, spare)
             k = cutoff if 0 < cutoff < m else m
             shift = gain_shift(gain, highest_below(grades, m, math.inf))
-            values[q] = expected_measure(
-                measure, cutoff, gain, max_grade, n_relevant, m, k, shift, discounts, keys, grades, order, sums
-            )
+            values[q] = expected_measure(settings, n_relevant, m, k, shift, discounts, scratch)
             if measure == NDCG:
                 best = best_gain(gain, shift, k, m, grades, discounts)
                 values[q] = values[q] / best if best > 0.0 else 1.0
@@ -47,25 +45,12 @@ def stop_probability(measure: int, grade: float, max_grade: float) -> float:
 
 @helper
 def expected_measure(
-    measure: int,
-    cutoff: int,
-    gain: int,
-    max_grade: float,
-    n_relevant: int,
-    m: int,
-    k: int,
-    shift: float,
-    discounts: Floats,
-    keys: Floats,
-    grades: Floats,
-    order: Ints,
-    sums: Floats,
+    settings: Settings, n_relevant: int, m: int, k: int, shift: float, discounts: Floats, scratch: Scratch
 ) -> float:
     """Return a measure, DCG for NDCG, averaged over all orders of tied documents, one group after the other."""
-    value = 0.0
-    found = 0
-    going = 1.0
-    start = 0
+    measure, _, _, _, cutoff, gain, max_grade = settings
+    grades, keys, sums, order = scratch[0][0], scratch[0][1], scratch[0][2], scratch[1][0]
+    value, going, n_above, start = 0.0, 1.0, 0, 0
     while start < k:
         stop = start
         relevant = 0
@@ -83,7 +68,7 @@ def expected_measure(
         elif measure == AP:
             for p in range(start, last):
                 others = (p - start) * (relevant - 1) / (n - 1) if n > 1 else 0.0
-                value += relevant / n * (found + 1.0 + others) / (p + 1)
+                value += relevant / n * (n_above + 1.0 + others) / (p + 1)
         elif measure == PRECISION:
             value += relevant * (last - start) / n
         else:
@@ -91,7 +76,7 @@ def expected_measure(
             for p in range(start, last):
                 value += going * (sums[p - start] - sums[p - start + 1]) / (p + 1)
             going *= sums[n]
-        found += relevant
+        n_above += relevant
         start = stop
     if measure == PRECISION:
         return value / (cutoff if cutoff > 0 else m)

@@ -106,7 +106,7 @@ def fingerprint(stream: QueryStream) -> str:
     """Return a hash of the queries: features, grades, names and weights."""
     found = hashlib.sha256(f"{stream.X.dtype} {stream.X.shape} {stream.feature_names!r}\n".encode(errors="replace"))
     features = stream.X._rebased().arrays if isinstance(stream.X, SparseFeatures) else [stream.X]
-    weights = [] if stream.weights is None else [stream.weights]
+    weights = [] if stream.query_weights is None else [stream.query_weights]
     for array in [*features, stream.relevance, stream.offsets, *weights]:
         found.update(np.ascontiguousarray(array).data)
     found.update(repr(stream.qids.tolist()).encode(errors="surrogatepass"))

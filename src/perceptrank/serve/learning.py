@@ -55,7 +55,7 @@ class Answers(NamedTuple):
             X,
             np.concatenate([entry.relevance for entry in self.entries]),
             group=[len(entry.documents) for entry in self.entries],
-            weights=None if (weights == 1.0).all() else weights,
+            query_weights=None if (weights == 1.0).all() else weights,
             feature_names=names,
             missing="keep",
         )

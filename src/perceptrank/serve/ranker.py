@@ -218,7 +218,7 @@ class ServedRanker:
         omit: bool,
         together: list[Answer] | None,
     ) -> Future[Acknowledgement]:
-        if not self.current.learner.accepts_weights and weight != 1.0:
+        if not self.current.learner.accepts_query_weights and weight != 1.0:
             raise InvalidRequestError(
                 f"{self.current.learner.name} takes no query weights, got {weight}", "leave weight out"
             )

@@ -115,7 +115,7 @@ _declared: dict[str, Column] = {
         Column(QID, "query", object, argument="qids"),
         Column(RELEVANCE, "document", np.dtype(np.float64), None, _are_weights, _NOT_NEGATIVE, RELEVANCE),
         Column(DOCID, "document", "id", "", argument="docids"),
-        Column(WEIGHT, "query", np.dtype(np.float64), 1.0, _are_weights, _NOT_NEGATIVE, "weights"),
+        Column(WEIGHT, "query", np.dtype(np.float64), 1.0, _are_weights, _NOT_NEGATIVE, "query_weights"),
         Column(COMMENT, "document", "text", "", argument="comments"),
     )
 }

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.stream.columns import QID, RELEVANCE, Column, Values, declared, optional_columns
+from perceptrank.stream.columns import QID, RELEVANCE, Column, declared, optional_columns
 from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import check_choice
 
@@ -19,7 +19,8 @@ def make_frame(columns: Mapping[str, Any], library: str) -> Any:
         frames = importlib.import_module(library)
     except ImportError:
         raise ImportError(f"to_frame needs {library}: pip install {library}") from None
-    return frames.DataFrame(dict(columns))
+    listed = {name: values.tolist() if isinstance(values, Texts) else values for name, values in columns.items()}
+    return frames.DataFrame(listed)
 
 
 def feature_columns(feature_names: tuple[str, ...] | None, n_features: int) -> tuple[str, ...]:
@@ -29,11 +30,6 @@ def feature_columns(feature_names: tuple[str, ...] | None, n_features: int) -> t
     if taken or len(set(names)) < len(names):
         raise ValueError(f"feature names must be distinct, and not {sorted(taken)}, to be names of columns")
     return names
-
-
-def as_listed(values: Values) -> Any:
-    """Return values as a data frame takes them."""
-    return values.tolist() if isinstance(values, Texts) else values
 
 
 def split_frame(

@@ -45,7 +45,7 @@ from perceptrank.stream.validation import (
 
 BLOCK_BYTES = 16 * 2**20
 MISSING = ("error", "keep", "zero")
-_FIXED = frozenset(("X", "offsets", "columns", "relevance", "qids", "comments", "docids", "weights"))
+_FIXED = frozenset(("X", "offsets", "columns", "relevance", "qids", "comments", "docids", "query_weights"))
 _NO_COLUMNS: Mapping[str, Any] = {}
 
 
@@ -110,7 +110,7 @@ class QueryStream:
         One text per document, such as a note.
     docids : sequence of str, optional
         One identifier per document; whole numbers become text.
-    weights : array of shape (queries,), optional
+    query_weights : array of shape (queries,), optional
         Weight of each query, finite and not negative: it scales the step of learners, and the query's share of means.
         May also be given for each document, the same for all documents of a query.
     columns : mapping of str to array, optional
@@ -146,7 +146,7 @@ class QueryStream:
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
-        weights: npt.ArrayLike | None = None,
+        query_weights: npt.ArrayLike | None = None,
         columns: Mapping[str, Any] | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
     ) -> None:
@@ -159,7 +159,7 @@ class QueryStream:
             features = without_missing(features)
         check_finite(features, names, keep_missing=missing == "keep")
         bounds = as_offsets(offsets, features.shape[0]).copy()
-        values = _by_column(relevance, docids, weights, comments, columns)
+        values = _by_column(relevance, docids, query_weights, comments, columns)
         self._set(features, bounds, *convert_columns({QID: qids, **values}, bounds), names)
 
     def _set(
@@ -227,7 +227,7 @@ class QueryStream:
         return self._documents.get(COMMENT)
 
     @property
-    def weights(self) -> Floats | None:
+    def query_weights(self) -> Floats | None:
         """Weights of the queries; None if all are 1."""
         return self._queries.get(WEIGHT)
 
@@ -242,7 +242,7 @@ class QueryStream:
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
-        weights: npt.ArrayLike | None = None,
+        query_weights: npt.ArrayLike | None = None,
         columns: Mapping[str, Any] | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
     ) -> QueryStream:
@@ -263,7 +263,7 @@ class QueryStream:
             raise ValueError("give qid or group, not both")
         features = as_any_features(X)
         n_documents = features.shape[0]
-        values = _by_column(relevance, docids, weights, comments, columns)
+        values = _by_column(relevance, docids, query_weights, comments, columns)
         qids = None
         if qid is None:
             sizes = np.array([n_documents]) if group is None else as_sizes(group, n_documents)
@@ -326,15 +326,14 @@ class QueryStream:
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
         """
-        from perceptrank.stream.frames import as_listed, feature_columns, make_frame
+        from perceptrank.stream.frames import feature_columns, make_frame
 
         sizes = np.diff(self.offsets)
         columns: dict[str, Any] = {QID: np.repeat(self.qids, sizes), RELEVANCE: self.relevance}
         names = feature_columns(self.feature_names, self.n_features)
         X = dense(self.X)
         columns |= {name: X[:, j] for j, name in enumerate(names)}
-        columns |= {name: as_listed(values) for name, values in self.per_document().items()}
-        return make_frame(columns, library)
+        return make_frame(columns | self.per_document(), library)
 
     def per_document(self) -> dict[str, Values]:
         """Return all columns but query ids and grades with one value per document, repeating those per query."""
@@ -584,21 +583,21 @@ class QueryStream:
         selected = X.select(columns) if isinstance(X, SparseFeatures) else as_features(X[:, columns])
         return QueryStream._trusted(selected, self.offsets, self._documents, self._queries, chosen)
 
-    def with_weights(self, weights: npt.ArrayLike | None) -> QueryStream:
+    def with_query_weights(self, query_weights: npt.ArrayLike | None) -> QueryStream:
         """Replace the weights of the queries.
 
         Parameters
         ----------
-        weights : array of shape (queries,), or None
+        query_weights : array of shape (queries,), or None
             Finite and not negative; None for a stream without weights.
 
         Examples
         --------
         >>> stream = QueryStream.from_arrays(np.eye(4), [1, 0, 2, 0], group=[2, 2])
-        >>> stream.with_weights([0.5, 2.0])[1].weight
+        >>> stream.with_query_weights([0.5, 2.0])[1].weight
         2.0
         """
-        return self.with_columns({WEIGHT: weights})
+        return self.with_columns({WEIGHT: query_weights})
 
     def with_columns(self, columns: Mapping[str, Any]) -> QueryStream:
         """Add or replace columns.

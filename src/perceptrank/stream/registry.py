@@ -19,12 +19,7 @@ class Registry(Generic[Base]):
     """Subclasses of a base, by the name that one of their attributes holds.
 
     Those of this package are found by standing in its folders. Other packages name theirs as entry points, of a group
-    that is called as the first folder.
-
-    Attributes
-    ----------
-    registered : dict
-        Classes that a user has registered, by name.
+    that is called as the first folder. A user has `registered` others.
     """
 
     def __init__(self, base: type[Base], noun: str, attribute: str, *folders: str) -> None:

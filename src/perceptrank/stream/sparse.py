@@ -112,7 +112,7 @@ class SparseFeatures:
         if 0 <= starts[-1] < len(values):  # SciPy allows room at the end
             values, indices = values[: starts[-1]], indices[: starts[-1]]
         starts = _as_starts(starts, len(values), len(indices))
-        if not _are_sorted(indices, starts):
+        if _first_unsorted(indices, starts, allow_equal=True) >= 0:
             order = np.lexsort((indices, np.repeat(np.arange(len(starts) - 1), np.diff(starts))))
             values, indices = values[order], indices[order]
         return cls(values, indices, starts, rows.shape[1])
@@ -199,8 +199,7 @@ class SparseFeatures:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SparseFeatures) or self.shape != other.shape or self.dtype != other.dtype:
             return False
-        pairs = zip(self._rebased().arrays, other._rebased().arrays, strict=True)
-        return all(np.array_equal(one, another) for one, another in pairs)
+        return all(map(np.array_equal, self._rebased().arrays, other._rebased().arrays))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -328,10 +327,6 @@ def _as_starts(starts: npt.ArrayLike, n_values: int, n_indices: int) -> Ints:
     if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != n_values or (bounds[1:] < bounds[:-1]).any():
         raise ValueError(f"starts must increase from 0 to the number of values ({n_values}), got {starts!r}")
     return bounds
-
-
-def _are_sorted(indices: npt.NDArray[Any], starts: npt.NDArray[Any]) -> bool:
-    return _first_unsorted(indices, starts, allow_equal=True) < 0
 
 
 def _first_unsorted(indices: npt.NDArray[Any], starts: npt.NDArray[Any], *, allow_equal: bool) -> int:

@@ -130,7 +130,7 @@ def _as_floats(array: npt.NDArray[Any]) -> Floats:
     try:
         return array.astype(np.float64)
     except TypeError:
-        places = np.array([_has_no_truth(one) for one in array.flat], dtype=bool).reshape(array.shape)
+        places = np.array([_has_no_truth(value) for value in array.flat], dtype=bool).reshape(array.shape)
         return np.where(places, np.nan, array).astype(np.float64)
 
 
@@ -196,17 +196,7 @@ def find_bad_feature(
 
 def bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] | None) -> ValueError:
     """Return the error for the first non-finite value of X, with what to do about one that is missing."""
-    problem = describe_bad_feature(X, first_row, names)
-    if "got NaN" not in problem or isinstance(X, SparseFeatures):
-        return ValueError(problem)
-    return ValueError(
-        f"{problem}; missing values are for streams with `missing='keep'` and learners with `transforms='missing'` as "
-        "first transform"
-    )
-
-
-def describe_bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] | None) -> str:
-    """Format the error message for the first non-finite value of X."""
+    hint = ""
     if isinstance(X, SparseFeatures):
         places = np.flatnonzero(~np.isfinite(X.values))
         place = int(places[np.searchsorted(places, X.starts[0])])
@@ -215,9 +205,12 @@ def describe_bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] 
     else:
         i, j = (int(place) for place in np.argwhere(~np.isfinite(X))[0])
         value = X[i, j]
+        if np.isnan(value):
+            hint = "; missing values are for streams with `missing='keep'` and learners with `transforms='missing'` as "
+            hint += "first transform"
     name = f" ({names[j]!r})" if names and len(names) == X.shape[1] else ""
-    found = "NaN" if np.isnan(value) else "infinity"
-    return f"X must be finite, got {found} at document {first_row + i}, feature {j}{name}"
+    shown = "NaN" if np.isnan(value) else "infinity"
+    return ValueError(f"X must be finite, got {shown} at document {first_row + i}, feature {j}{name}{hint}")
 
 
 def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
@@ -259,8 +252,8 @@ def as_identifiers(qid: Any) -> npt.NDArray[Any]:
         raise ValueError("qid must not have masked values")
     identifiers = np.asarray(qid)
     if isinstance(qid, (list, tuple)):
-        mixed = len({isinstance(one, str) for one in qid}) > 1
-        rounded = identifiers.dtype.kind == "f" and all(isinstance(one, int) for one in qid)
+        mixed = len({isinstance(value, str) for value in qid}) > 1
+        rounded = identifiers.dtype.kind == "f" and all(isinstance(value, int) for value in qid)
         identifiers = np.array(qid, dtype=object) if mixed or rounded else identifiers
     missing = np.zeros(len(identifiers) if identifiers.ndim else 0, dtype=bool)
     if identifiers.dtype.kind == "f":
@@ -268,7 +261,7 @@ def as_identifiers(qid: Any) -> npt.NDArray[Any]:
     elif identifiers.dtype.kind in "mM":
         missing = np.isnat(identifiers)
     elif identifiers.dtype.kind == "O" and identifiers.ndim == 1:
-        missing = np.array([_is_missing(one) for one in identifiers], dtype=bool)
+        missing = np.array([_is_missing(value) for value in identifiers], dtype=bool)
     if missing.any():
         i = int(np.argmax(missing))
         raise ValueError(f"qid must not be missing, got {identifiers[i]} at document {i}")
@@ -318,10 +311,12 @@ def check_seed(seed: Any) -> None:
         raise ParameterError("seed", "must be a whole number >= 0 and below 2**63", seed)
 
 
-def check_positive_whole(name: str, value: Any) -> int:
-    """Return a positive integer as an int."""
+def check_positive_whole(name: str, value: Any, *, least: int = 1) -> int:
+    """Return a positive integer, at least `least`, as an int."""
     if not is_whole(value) or value < 1:
         raise ParameterError(name, "must be a whole number > 0", value)
+    if value < least:
+        raise ParameterError(name, f"must be at least {least}", value)
     return int(value)
 
 

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from perceptrank.kernels.alignment import aligned
-from perceptrank.kernels.arrays import Features, Floats, Ints, Keys
+from perceptrank.kernels.arrays import Features, Floats, Ints, Keys, aligned
 from perceptrank.kernels.columns import copy_rows, find_places, make_keys, scatter_entries, scatter_places, size_range
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.kernels.networks import LARGEST_KEY, ROWS, sort_lanes
-from perceptrank.stream.validation import describe_bad_feature, read_only
+from perceptrank.stream.validation import bad_feature, read_only
+from perceptrank.transforms.forms import Nodes
 
 MOST_SORTED = 1024  # beyond, document numbers would leave too few bits to sort by
 
@@ -61,7 +61,7 @@ def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scor
     if not rank_pass(read_only(X), read_only(offsets), table, keys, rows, outputs, first) or not all(
         np.isfinite(X[offsets[q] : offsets[q + 1]]).all() for q in long
     ):
-        raise ValueError(describe_bad_feature(X, 0, None))
+        raise bad_feature(X, 0, None)
     for q in long:
         start, stop = offsets[q], offsets[q + 1]
         _rank_long(X[start:stop], scores(sizes[q]), outputs[start:stop, first:])
@@ -82,6 +82,27 @@ def _rank_long(X: Features, table: Floats, outputs: Features) -> None:
         begins = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
         lengths = np.diff(begins, append=m)
         outputs[order, j] = table[np.repeat(2 * begins + lengths - 1, lengths)]
+
+
+def add_places(nodes: Nodes, X: str, width: int) -> str:
+    """Add to a graph, for each value of a column, the sum of the first and last place of all that equal it, from 0 on.
+
+    Columns are sorted; equal values are next to each other, and are numbered together. The first and last place of
+    each number are found by scattering, and brought back to where the values came from.
+    """
+    m, shape = nodes.rows(X), nodes.add("Shape", X)
+    values, order = nodes.add("TopK", X, nodes.add("Reshape", m, nodes.whole(1)), axis=0, largest=0, n_outputs=2)
+    same = nodes.add("Equal", nodes.slice_rows(values, 1, 2**62), nodes.slice_rows(values, 0, -1))
+    begins = nodes.as_whole(nodes.add("Not", same))
+    runs = nodes.add("Concat", nodes.constant(np.zeros((1, width)), np.int64), begins, axis=0)
+    runs = nodes.add("CumSum", runs, nodes.number(0))
+    places = nodes.add("Range", nodes.number(0), m, nodes.number(1))
+    places = nodes.add("Expand", nodes.add("Unsqueeze", places, nodes.whole(1)), shape)
+    zeros, largest = nodes.add("Expand", nodes.number(0), shape), nodes.add("Expand", m, shape)
+    first = nodes.add("ScatterElements", largest, runs, places, axis=0, reduction="min")
+    last = nodes.add("ScatterElements", zeros, runs, places, axis=0, reduction="max")
+    total = nodes.add("GatherElements", nodes.add("Add", first, last), runs, axis=0)
+    return str(nodes.add("ScatterElements", zeros, order, total, axis=0))
 
 
 @compiled

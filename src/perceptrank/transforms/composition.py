@@ -25,10 +25,10 @@ class Composition(Transform):
         from perceptrank.transforms.parsing import check_names, make_transforms
 
         check_names([part for given in transforms for part in (given if isinstance(given, (list, tuple)) else [given])])
-        made = [make_transforms(transform) for transform in transforms]
-        if not made or not all(made):
+        lists = [make_transforms(transform) for transform in transforms]
+        if not lists or not all(lists):
             raise ValueError(f"{type(self).__name__} must be made of at least one transform, and so must its lists be")
-        self.parts: list[Transform] = [_one(part) for part in made]
+        self.parts: list[Transform] = [parts[0] if len(parts) == 1 else Chain(*parts) for parts in lists]
         self._fit_together()
 
     def _fit_together(self) -> None:
@@ -52,17 +52,16 @@ class Composition(Transform):
         self._check_kind(other)
         if [part.name for part in self.parts] != [part.name for part in other.parts]:
             raise ValueError(f"{self!r} and {other!r} are made of different transforms")
-        self.parts = [
-            copy.deepcopy(part).merge(given) for part, given in zip(self.parts, other.parts, strict=True)
-        ]  # of which one may raise
+        pairs = zip(self.parts, other.parts, strict=True)
+        self.parts = [copy.deepcopy(part).merge(another) for part, another in pairs]  # of which one may raise
         return self
 
     def _with_parts(self, parts: list[Transform]) -> Self:
-        if all(one is other for one, other in zip(parts, self.parts, strict=True)):
+        if all(part is own for part, own in zip(parts, self.parts, strict=True)):
             return self
-        made = copy.copy(self)
-        made.parts = parts
-        return made
+        form = copy.copy(self)
+        form.parts = parts
+        return form
 
     def state(self) -> dict[str, Any]:
         return {"parts": [{"name": part.name, **part.state()} for part in self.parts]}
@@ -149,14 +148,14 @@ class Chain(Composition):
         return names
 
     def sources(self, n_features: int) -> Ints | None:
-        found: Ints = np.arange(n_features)
+        origins: Ints = np.arange(n_features)
         for part in self.parts:
-            if (sources := part.sources(len(found))) is None:
+            if (sources := part.sources(len(origins))) is None:
                 return None
             falling = sources < 0
-            before = found[np.where(falling, -1 - sources, sources)]
-            found = np.where(falling & (before >= 0), -1 - before, before)
-        return found
+            before = origins[np.where(falling, -1 - sources, sources)]
+            origins = np.where(falling & (before >= 0), -1 - before, before)
+        return origins
 
     def slopes(self, n_features: int) -> Floats | None:
         product = np.ones(n_features)
@@ -218,8 +217,8 @@ class Join(Composition, WritingTransform):
         return self._with_parts([part.for_columns(names) for part in self.parts])
 
     def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
-        outputs = [made for part in self.parts if (made := part.trace(lineage, given)) is not None]
-        return Outputs.beside(outputs) if len(outputs) == len(self.parts) else None
+        traced = [outputs for part in self.parts if (outputs := part.trace(lineage, given)) is not None]
+        return Outputs.beside(traced) if len(traced) == len(self.parts) else None
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
         return str(nodes.add("Concat", *(part.add_nodes(nodes, X, n_features) for part in self.parts), axis=1))
@@ -227,10 +226,9 @@ class Join(Composition, WritingTransform):
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
         if not isinstance(X, SparseFeatures) and not self.makes_sparse:
             return super()._apply(X, offsets, learning=learning)
-        given: Any = X
         parts: Any = self.parts
         return SparseFeatures.beside(
-            [part.learn_and_apply(given, offsets) if learning else part.apply(given, offsets) for part in parts]
+            [part.learn_and_apply(X, offsets) if learning else part.apply(X, offsets) for part in parts]
         )
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
@@ -244,23 +242,14 @@ class Join(Composition, WritingTransform):
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if names is None:
             return None
-        made = [(part, part.output_names(names)) for part in self.parts]
-        return tuple(f"{name} {part.name}" for part, outputs in made for name in outputs or ())
+        return tuple(f"{name} {part.name}" for part in self.parts for name in part.output_names(names) or ())
 
     def sources(self, n_features: int) -> Ints | None:
-        found = [sources for part in self.parts if (sources := part.sources(n_features)) is not None]
-        return np.concatenate(found) if len(found) == len(self.parts) else None
+        known = [sources for part in self.parts if (sources := part.sources(n_features)) is not None]
+        return np.concatenate(known) if len(known) == len(self.parts) else None
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         return self.largest_norm_after(math.inf, n_features, longest)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
         return math.hypot(*(part.largest_norm_after(norm, n_features, longest) for part in self.parts))
-
-
-def _one(transforms: list[Transform]) -> Transform:
-    if len(transforms) == 1:
-        return transforms[0]
-    chain = Chain.__new__(Chain)
-    chain.parts = transforms
-    return chain

@@ -15,34 +15,20 @@ _MOST_BYTES = 2**30  # of constants: a file of ONNX has at most twice that
 
 
 class Nodes(Protocol):
-    """The operations of an ONNX graph. Values are called by name; numbers and arrays become constants."""
+    """The operations of an ONNX graph. Values are called by name; numbers and arrays become constants.
 
-    def add(self, operation: str, *inputs: str | float | Floats, n_outputs: int = 1, **attributes: Any) -> Any:
-        """Add an operation; return the name of its output, or the names if there are several."""
+    Each returns the name of what it adds; `add` returns several names if the operation has several outputs.
+    """
 
-    def constant(self, value: Any, kind: Any = np.float64) -> str:
-        """Return the name of a constant."""
-
-    def whole(self, *values: int) -> str:
-        """Return the name of a constant vector of whole numbers."""
-
-    def number(self, value: int) -> str:
-        """Return the name of a constant whole number."""
-
-    def rows(self, value: str) -> str:
-        """Return the number of rows, a whole number."""
-
-    def as_double(self, value: str) -> str:
-        """Convert to double precision."""
-
-    def as_whole(self, value: str) -> str:
-        """Convert to whole numbers."""
-
-    def reduce(self, operation: str, value: str) -> str:
-        """Reduce each column to one row."""
-
-    def slice_rows(self, value: str, first: int, last: int) -> str:
-        """Return the rows from first to before last, which may count from the end."""
+    def add(self, operation: str, *inputs: str | float | Floats, n_outputs: int = 1, **attributes: Any) -> Any: ...
+    def constant(self, value: Any, kind: Any = np.float64) -> str: ...
+    def whole(self, *values: int) -> str: ...  # a constant vector of whole numbers
+    def number(self, value: int) -> str: ...  # a constant whole number
+    def rows(self, value: str) -> str: ...  # how many there are
+    def as_double(self, value: str) -> str: ...
+    def as_whole(self, value: str) -> str: ...
+    def reduce(self, operation: str, value: str) -> str: ...  # each column to one row
+    def slice_rows(self, value: str, first: int, last: int) -> str: ...  # `last` is excluded, may count from the end
 
 
 class Affine(NamedTuple):

@@ -21,15 +21,10 @@ class MedianDistance:
     the sorted distances.
 
     It is never changed: adding and merging return new ones.
-
-    Attributes
-    ----------
-    n_documents : int
-        Number of documents of all queries, compared or not.
     """
 
     def __init__(self) -> None:
-        self.n_documents = 0
+        self.n_documents = 0  # of all queries, compared or not
         self._sketch = QuantileSketch(1)
 
     @property
@@ -41,12 +36,12 @@ class MedianDistance:
         """Return the median of the queries so far and one more; raise if a feature is not finite or far too large."""
         made = copy.copy(self)
         made.n_documents += len(X)
-        found = distances(X[:MOST])
-        if not np.isfinite(found).all():
+        lengths = distances(X[:MOST])
+        if not np.isfinite(lengths).all():
             if not np.isfinite(X).all():
                 raise bad_feature(X, 0, None)
             raise ValueError("distances of documents overflow, as features are too large: scale them first")
-        made._sketch = self._sketch.added(found[found > 0.0][:, None])
+        made._sketch = self._sketch.added(lengths[lengths > 0.0][:, None])
         return made
 
     def merged(self, other: "MedianDistance") -> "MedianDistance":
@@ -78,11 +73,11 @@ def distances(X: Features) -> Floats:
     Gaps are divided by a power of 2 of their size, which changes no bit but keeps the squares of very small ones.
     """
     rows = X.astype(np.float64)
-    found = []
+    parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(len(rows) - 1):
             gaps = rows[i + 1 :] - rows[i]
             power = np.minimum(np.frexp(np.abs(gaps).max(axis=1))[1], 0)
             lengths = np.sqrt(np.square(np.ldexp(gaps, -power[:, None])).sum(axis=1))
-            found.append(np.ldexp(lengths, power))
-    return np.concatenate(found) if found else np.zeros(0)
+            parts.append(np.ldexp(lengths, power))
+    return np.concatenate(parts) if parts else np.zeros(0)

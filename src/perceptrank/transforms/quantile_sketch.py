@@ -26,21 +26,12 @@ class QuantileSketch:
     while there are fewer than `CAPACITY`. Nothing is random: equal documents in equal order give equal sketches.
 
     A sketch is never changed: adding and merging return new ones, which share what stays the same.
-
-    Attributes
-    ----------
-    count : int
-        Number of documents.
-    levels : list of arrays of shape (features, items)
-    pairs, unpaired : list of int
-        How many times each level was halved: pairs of times, one each way, and times that have no counterpart yet.
-    smallest, largest : array
-        Of each feature.
     """
 
     def __init__(self, n_features: int) -> None:
-        self.count = 0
+        self.count = 0  # documents
         self.levels: list[Floats] = [np.empty((n_features, 0))]
+        # How many times each level was halved: pairs of times, one each way, and times without a counterpart yet.
         self.pairs, self.unpaired = [0], [0]
         self.smallest: Floats = np.full(n_features, np.inf)
         self.largest: Floats = np.full(n_features, -np.inf)
@@ -90,17 +81,17 @@ class QuantileSketch:
         The value at a share s is the smallest item up to which items weigh s times the number of documents.
         """
         items = np.concatenate(self.levels, axis=1)
-        weights = np.repeat([1 << h for h in range(len(self.levels))], [one.shape[1] for one in self.levels])
+        weights = np.repeat([1 << h for h in range(len(self.levels))], [level.shape[1] for level in self.levels])
         order = np.argsort(items, axis=1)
         ranks = np.cumsum(weights[order], axis=1)
-        found = np.empty((self.n_features, n_parts + 1))
-        found[:, 0], found[:, -1] = self.smallest, self.largest
+        values = np.empty((self.n_features, n_parts + 1))
+        values[:, 0], values[:, -1] = self.smallest, self.largest
         # The ranks of one feature come after all those of the features before it, so that one search finds all.
         after = (self.count + 1) * np.arange(self.n_features)[:, None]
         targets = -(-np.arange(1, n_parts) * self.count // n_parts) + after
         places = np.searchsorted((ranks + after).ravel(), targets)
-        found[:, 1:-1] = np.take_along_axis(items, order, axis=1).ravel()[places]
-        return found
+        values[:, 1:-1] = np.take_along_axis(items, order, axis=1).ravel()[places]
+        return values
 
     def _own_lists(self) -> Self:
         made = copy.copy(self)
@@ -124,9 +115,8 @@ class QuantileSketch:
                 self.pairs[h] += 1 if takes_second else 0
                 self._reach(h + 1)
                 even = n - n % 2  # of an odd number, the largest stays
-                self.levels[h + 1] = np.concatenate(
-                    [self.levels[h + 1], items[:, 1 if takes_second else 0 : even : 2]], axis=1
-                )
+                taken = items[:, 1 if takes_second else 0 : even : 2]
+                self.levels[h + 1] = np.concatenate([self.levels[h + 1], taken], axis=1)
                 self.levels[h] = items[:, even:].copy()
             h += 1
 
@@ -153,7 +143,7 @@ class QuantileSketch:
         for name in ("pairs", "unpaired"):
             if not isinstance(state[name], list) or len(state[name]) != n_levels:
                 raise ValueError(f"{name} must be {n_levels} whole numbers")
-            setattr(sketch, name, [whole_number(name, one) for one in state[name]])
+            setattr(sketch, name, [whole_number(name, number) for number in state[name]])
         sketch.levels = []
         for h, rows in enumerate(state["levels"]):
             n_items = len(rows[0]) if isinstance(rows, list) and len(rows) == n_features else CAPACITY

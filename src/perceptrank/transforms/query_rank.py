@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.transforms.column_ranks import write_scores
+from perceptrank.transforms.column_ranks import add_places, write_scores
 from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.transform import ColumnTransform
 
@@ -35,9 +35,9 @@ class QueryRank(ColumnTransform):
         write_scores(X, offsets, outputs, first, rank_scores)
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        from perceptrank.transforms.rank_nodes import add_ranks
-
-        return add_ranks(nodes, X, n_features)
+        total, m = nodes.as_double(add_places(nodes, X, n_features)), nodes.as_double(nodes.rows(X))
+        before = nodes.add("Sub", m, 1.0)
+        return str(nodes.add("Div", nodes.add("Sub", total, before), nodes.add("Max", before, 1.0)))
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         return math.sqrt(n_features) if longest > 1 else 0.0

@@ -19,7 +19,7 @@ from perceptrank.transforms.standardizing import RunningScale, check_overflow
 from perceptrank.transforms.transform import Transform, check_width
 
 COUNT, MEAN, SQUARES = range(3)
-LARGEST_VALUE = 1e146
+LARGEST_VALUE = np.float64(1e146)
 
 
 class RunningSpread(RunningScale):
@@ -52,9 +52,9 @@ class RunningSpread(RunningScale):
     @property
     def deviation(self) -> Floats:  # type: ignore[override]
         """Standard deviation of each feature."""
-        deviation = np.empty(len(self._moments))
-        write_deviations(self._moments, float(self.count), deviation)
-        return deviation
+        n, mean, squares = self._moments.T
+        count = max(self.count, 1)
+        return np.sqrt((squares + mean * mean * (n * ((count - n) / count))) / count)
 
     def evaluate(self, X: Floats) -> Floats:
         if not self.count:
@@ -82,7 +82,10 @@ class RunningSpread(RunningScale):
         X = as_any_features(X)
         offsets = as_offsets(offsets, len(X))
         rows = X if isinstance(X, SparseFeatures) else SparseFeatures.from_dense(X)
-        check_overflow(first_too_large(rows.arrays), X)
+        # Squares of larger values, times any number of documents, could overflow.
+        held = slice(rows.starts[0], rows.starts[-1])
+        too_large = rows.indices[held][~(np.abs(rows.values[held]) <= LARGEST_VALUE)]
+        check_overflow(int(too_large[0]) if len(too_large) else -1, X)
         learning = learning and len(X) > 0
         values = np.zeros(rows.n_nonzeros, rows.dtype)
         if learning and len(self._moments) == 0:
@@ -127,10 +130,9 @@ class RunningSpread(RunningScale):
             raise ValueError(f"seen must be whole numbers that increase, all below {n_features}")
         if (rows[COUNT] < 1).any() or (rows[COUNT] > count).any() or (rows[SQUARES] < 0).any():
             raise ValueError("counts must be from 1 to count, and squares not negative")
-        if (np.abs(rows[MEAN]) > LARGEST_VALUE).any() or (rows[SQUARES] / max(count, 1) > 2 * LARGEST_VALUE**2).any():
-            raise ValueError(
-                f"means must be from -{LARGEST_VALUE:g} to {LARGEST_VALUE:g}, and squares of such deviations"
-            )
+        most = LARGEST_VALUE
+        if (np.abs(rows[MEAN]) > most).any() or (rows[SQUARES] / max(count, 1) > 2 * most**2).any():
+            raise ValueError(f"means must be from -{most:g} to {most:g}, and squares of such deviations")
         if (count > 0) != (n_features > 0) or not isinstance(state["frozen"], bool):
             raise ValueError("count must be 0 if and only if there are no statistics, and frozen true or false")
         check_room(f"the spread of {n_features} features", 3 * n_features)
@@ -144,16 +146,6 @@ def variance_of(moments: FloatRows, j: int, count: float) -> float:
     """Return the variance of feature j over so many documents, those where it was 0 included."""
     n, mean = moments[j, COUNT], moments[j, MEAN]
     return (moments[j, SQUARES] + mean * mean * (n * ((count - n) / count))) / count
-
-
-@compiled
-def first_too_large(X: SparseArrays) -> int:
-    """Return the first feature with a value whose square, times any number of documents, could overflow; or -1."""
-    values, indices, starts = X
-    for k in range(starts[0], starts[len(starts) - 1]):
-        if not abs(values[k]) <= LARGEST_VALUE:
-            return indices[k]
-    return -1
 
 
 @compiled
@@ -178,13 +170,6 @@ def spread_pass(
         for k in range(first, last):
             deviation = math.sqrt(variance_of(moments, indices[k], count))
             scaled[k - base] = values[k] / deviation if deviation > 0.0 else 0.0
-
-
-@compiled
-def write_deviations(moments: FloatRows, count: float, deviations: Floats) -> None:
-    """Write the standard deviation of every feature."""
-    for j in range(len(deviations)):
-        deviations[j] = math.sqrt(variance_of(moments, j, count))
 
 
 @compiled

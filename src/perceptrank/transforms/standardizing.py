@@ -9,7 +9,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.stream.sparse import AnyFeatures
-from perceptrank.stream.validation import are_finite, describe_bad_feature
+from perceptrank.stream.validation import are_finite, bad_feature
 from perceptrank.transforms.forms import Affine
 from perceptrank.transforms.transform import LearningTransform
 
@@ -90,5 +90,5 @@ def check_overflow(feature: int, X: AnyFeatures | None = None) -> None:
     """Raise if a pass over X returned a feature that overflows, or is not finite to begin with, rather than -1."""
     if feature >= 0:
         if X is not None and not are_finite(X):
-            raise ValueError(describe_bad_feature(X, 0, None))
+            raise bad_feature(X, 0, None)
         raise ValueError(f"feature {feature} is too large to be scaled: its spread or its squares overflow")

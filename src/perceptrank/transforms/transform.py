@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from perceptrank.kernels.alignment import aligned
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints, aligned
 from perceptrank.kernels.lanes import LANES
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream

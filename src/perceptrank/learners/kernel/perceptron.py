@@ -146,7 +146,7 @@ class KernelPerceptron(KernelGuarantees):
 
     algorithm = "kernel"
     model_class = KernelModel
-    without_weights = "its bounds count the updates that a budget keeps"
+    without_query_weights = "its bounds count the updates that a budget keeps"
     cost = "m B d + m (log m + g)"
     depends_on_rate = False
     fixed = ("rule", "kernel", "width", "relative_width", "linear", "degree", "budget", "policy", "decay")
@@ -422,10 +422,5 @@ class KernelPerceptron(KernelGuarantees):
 
     @property
     def weights(self) -> Floats:
-        """Not there: it ranks by a function of a kernel."""
-        return self._model.require_learned().coefficients
-
-    @property
-    def coef_(self) -> Floats:
         """Not there: it ranks by a function of a kernel."""
         return self._model.require_learned().coefficients

@@ -35,7 +35,7 @@ _PASSES = {
 }
 
 
-class ListwisePerceptron(CompiledLearner, Startable):
+class ListwisePerceptron(Startable, CompiledLearner):
     """Move outranked documents against those that outrank them, by their total weight in the measure.
 
     A pair of grades R_i > R_j is violated, and i active, if s_j ≥ s_i - margin * (the number of grades in the query
@@ -95,8 +95,6 @@ class ListwisePerceptron(CompiledLearner, Startable):
     """
 
     algorithm = "listwise"
-    accepts_sparse = True
-    accepts_weights = True
     cost = "m (d + log m + g)"
     depends_on_rate = False
 
@@ -118,7 +116,7 @@ class ListwisePerceptron(CompiledLearner, Startable):
         promised = theorems.listwise(relative, surrogate, splits=splits)
         if self.margin:
             promised = theorems.slam(float(self.learning_rate), float(self.margin), surrogate, splits=splits)
-        return self.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
+        return self._model.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
     def ranks_with(self) -> str:

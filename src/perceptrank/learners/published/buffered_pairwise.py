@@ -114,7 +114,7 @@ class BufferedPairwise(CompiledLearner):
     """
 
     algorithm = "buffered-pairwise"
-    without_weights = "its buffer is a sample in which all documents count alike"
+    without_query_weights = "its buffer is a sample in which all documents count alike"
     fixed = ("buffer_size",)
     cost = "s m d"
     takes = "documents"

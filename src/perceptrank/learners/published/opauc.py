@@ -109,7 +109,7 @@ class Opauc(CompiledLearner):
     """
 
     algorithm = "opauc"
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m d²"
     takes = "documents"
     kernel = Pass(opauc_pass, (1, 0, 3))

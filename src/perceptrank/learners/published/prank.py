@@ -102,7 +102,7 @@ class PRank(CompiledLearner):
     """
 
     algorithm = "prank"
-    without_weights = "its thresholds stay in order only if all steps have the same length"
+    without_query_weights = "its thresholds stay in order only if all steps have the same length"
     fixed: ClassVar[tuple[str, ...]] = ("n_grades",)
     cost = "m (d + g)"
     takes = "documents"

@@ -75,7 +75,7 @@ class SolarI(CompiledLearner):
     """
 
     algorithm = "solar-1"
-    accepts_weights = True
+    accepts_query_weights = True
     cost = "m² d"
     takes = "pairs"
     depends_on_rate = False

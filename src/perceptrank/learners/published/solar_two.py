@@ -110,7 +110,7 @@ class SolarII(CompiledLearner):
     """
 
     algorithm = "solar-2"
-    accepts_weights = True
+    accepts_query_weights = True
     fixed = ("covariance",)
     cost = "m² d, full: m² d²"
     takes = "pairs"

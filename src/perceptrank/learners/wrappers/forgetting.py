@@ -12,9 +12,10 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import measure_of
 from perceptrank.learners.model import Model
+from perceptrank.learners.saving import fresh
 from perceptrank.learners.wrappers.fading import Fading
 from perceptrank.learners.wrappers.tournament import Tournament
-from perceptrank.learners.wrappers.wrapper import Wrapper, fresh, without_transforms
+from perceptrank.learners.wrappers.wrapper import Wrapper, without_transforms
 from perceptrank.measures import Measure, MeasureLike, parse
 from perceptrank.stream.validation import ParameterError, as_number
 from perceptrank.theory import theorems
@@ -125,7 +126,8 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
 
     def _shares_transforms(self) -> bool:
         """Tell whether transforms can be applied once for all copies: no setting is about features before them."""
-        return not self._copy.beginning.ranks and not self._copy.beginning.constraints
+        beginning = self._copy.model.beginning
+        return not beginning.ranks and not beginning.constraints
 
     def _own_transform(self) -> TransformLike:
         return self._copy._own_transform() if self._shares_transforms() else None

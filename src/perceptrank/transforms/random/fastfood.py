@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.kernels.alignment import aligned
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints, aligned
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.stream.memory import check_room

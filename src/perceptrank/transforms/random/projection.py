@@ -11,8 +11,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from perceptrank.kernels.alignment import aligned
-from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.kernels.arrays import Features, Floats, aligned
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.lanes import LANES, Carried, Lanes, call_on_lanes, constant, count_to, intrinsic, repeat
 
@@ -58,9 +57,7 @@ def fill_tiles(X: Features, start: int, stop: int, factor: float, tiles: Feature
 
 
 @intrinsic
-def project_tile(
-    typing_context: Any, tiles: Any, tile: Any, n_features: Any, panels: Any, panel: Any, products: Any
-) -> Any:
+def project_tile(_: Any, tiles: Any, tile: Any, n_features: Any, panels: Any, panel: Any, products: Any) -> Any:
     """Store the products of ROWS documents, from a place of the tiles on, with those of a panel; a row for each."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

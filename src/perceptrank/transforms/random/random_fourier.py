@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perceptrank.kernels.alignment import aligned
-from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.kernels.arrays import Features, Floats, aligned
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.stream.validation import check_flag, read_only

@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from perceptrank.kernels.alignment import aligned
-from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.kernels.arrays import Features, Ints, aligned
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import check_flag, check_not_negative, read_only
 from perceptrank.transforms.forms import Nodes

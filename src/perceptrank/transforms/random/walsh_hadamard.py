@@ -39,7 +39,7 @@ def _mixing(n_rows: int) -> Any:
             lanes.store(place, row)
         return context.get_dummy_value()
 
-    def mix(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
+    def mix(_: Any, rows: Any, first: Any, step: Any) -> Any:
         return types.void(rows, types.intp, types.intp), generate
 
     return intrinsic(mix)
@@ -63,7 +63,7 @@ def _taking(n_rows: int) -> Any:
             made.store(builder.add(place, ir.Constant(first.type, number * LANES)), row)
         return context.get_dummy_value()
 
-    def take(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
+    def take(_: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
         return types.void(source, order, factors, types.intp, made), generate
 
     return intrinsic(take)
@@ -121,7 +121,7 @@ def even_part(n: int, most: int) -> int:
 
 
 @intrinsic
-def turn_rows(typing_context: Any, rows: Any, first: Any, factors: Any, made: Any, width: Any) -> Any:
+def turn_rows(_: Any, rows: Any, first: Any, factors: Any, made: Any, width: Any) -> Any:
     """Store LANES rows, from `first` on, times factors from there on, as columns of an array so wide."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

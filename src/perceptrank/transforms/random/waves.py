@@ -58,7 +58,7 @@ def _polynomial(builder: Any, coefficients: tuple[float, ...], x: Any) -> Any:
 
 @intrinsic
 def store_waves(
-    typing_context: Any, turns: Any, place: Any, n_vectors: Any, scale: Any, outputs: Any, sines: Any, cosines: Any
+    _: Any, turns: Any, place: Any, n_vectors: Any, scale: Any, outputs: Any, sines: Any, cosines: Any
 ) -> Any:
     """Store the sines and the cosines of n_vectors times LANES turns, times a scale, in two places of an output."""
 
