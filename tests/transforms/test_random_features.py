@@ -327,9 +327,9 @@ def test_the_width_follows_the_scale_of_features_however_small(kind):
 
 def test_only_some_documents_of_a_long_query_are_compared():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    median = MedianDistance().added(X)
+    median = MedianDistance().add(X)
     assert median.n_documents == 300
-    assert median.value == MedianDistance().added(X[:64]).value
+    assert median.value == MedianDistance().add(X[:64]).value
     ranks = sorted(math.dist(x, y) for i, x in enumerate(X[:64]) for y in X[i + 1 : 64])
     assert abs(np.searchsorted(ranks, median.value) - len(ranks) / 2) <= 124
 

@@ -48,11 +48,6 @@ def cache_state() -> CacheState:
     return _examine(os.path.join(base, "perceptrank"), _user())
 
 
-def cache_folder() -> Path | None:
-    """Folder that compiled kernels are read from and saved in; None if none can be trusted (see `cache_state`)."""
-    return cache_state().folder
-
-
 def warn_uncached(reason: str) -> None:
     """Warn, once in a process, that kernels are compiled in memory."""
     _reasons.append(reason)

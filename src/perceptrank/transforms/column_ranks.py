@@ -5,7 +5,6 @@ bits, and the number of the document. What they cannot tell apart is sorted agai
 that follow.
 """
 
-import threading
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -17,6 +16,7 @@ from perceptrank.kernels.columns import copy_rows, find_places, make_keys, scatt
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.kernels.networks import LARGEST_KEY, ROWS, sort_lanes
+from perceptrank.kernels.scratch import Kept
 from perceptrank.stream.validation import bad_feature, read_only
 from perceptrank.transforms.forms import Nodes
 
@@ -27,24 +27,17 @@ MOST_SORTED = 1024  # beyond, document numbers would leave too few bits to sort 
 Scores: TypeAlias = Callable[[int], Floats]
 
 
-class _Kept(threading.local):
-    """Scratch that a thread goes on using, by number of rows and type."""
-
-    def __init__(self) -> None:
-        self.scratch: dict[tuple[int, np.dtype[Any]], tuple[Keys, Features]] = {}
-
-
-_kept = _Kept()
+_kept = Kept()
 
 
 def _borrow_scratch(n_rows: int, dtype: np.dtype[Any]) -> tuple[Keys, Features]:
     """Return scratch of a pass, whose known places are 0, as the pass leaves them."""
-    found = _kept.scratch.get((n_rows, dtype))
-    if found is None:
-        found = aligned((3, n_rows, LANES), np.int32), aligned((n_rows, LANES), dtype)
-        found[0][2] = 0
-        _kept.scratch[n_rows, dtype] = found
-    return found
+    if (n_rows, dtype) not in _kept.scratch:
+        keys, rows = aligned((3, n_rows, LANES), np.int32), aligned((n_rows, LANES), dtype)
+        keys[2] = 0
+        _kept.scratch[n_rows, dtype] = keys, rows
+    scratch: tuple[Keys, Features] = _kept.scratch[n_rows, dtype]
+    return scratch
 
 
 def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scores: Scores) -> None:

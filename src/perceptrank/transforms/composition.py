@@ -24,7 +24,7 @@ class Composition(Transform):
     def __init__(self, *transforms: TransformLike) -> None:
         from perceptrank.transforms.parsing import check_names, make_transforms
 
-        check_names([part for given in transforms for part in (given if isinstance(given, (list, tuple)) else [given])])
+        check_names([part for item in transforms for part in (item if isinstance(item, (list, tuple)) else [item])])
         lists = [make_transforms(transform) for transform in transforms]
         if not lists or not all(lists):
             raise ValueError(f"{type(self).__name__} must be made of at least one transform, and so must its lists be")

@@ -65,10 +65,10 @@ _drawn: WeakValueDictionary[tuple[int, int, int, bool], Directions] = WeakValueD
 def draw_directions(seed: int, n: int, n_features: int, *, orthogonal: bool) -> Directions:
     """Return directions, the same object as long as somebody holds it."""
     key = seed, n, n_features, orthogonal
-    found = _drawn.get(key)
-    if found is None:
-        found = _drawn.setdefault(key, Directions(seed, n, n_features, orthogonal=orthogonal))
-    return found
+    directions = _drawn.get(key)
+    if directions is None:
+        directions = _drawn.setdefault(key, Directions(seed, n, n_features, orthogonal=orthogonal))
+    return directions
 
 
 @compiled

@@ -61,7 +61,7 @@ def project_tile(_: Any, tiles: Any, tile: Any, n_features: Any, panels: Any, pa
     """Store the products of ROWS documents, from a place of the tiles on, with those of a panel; a row for each."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows, directions, made = (Lanes(context, builder, signature, arguments, number) for number in (0, 3, 5))
+        rows, directions, stored = (Lanes(context, builder, signature, arguments, number) for number in (0, 3, 5))
         _, tile, n_features, _, panel, _ = arguments
         kind = ir.VectorType(context.get_value_type(panels.dtype), LANES)
         width = 512 // panels.dtype.bitwidth
@@ -82,7 +82,7 @@ def project_tile(_: Any, tiles: Any, tile: Any, n_features: Any, panels: Any, pa
                     total.set(call_on_lanes(builder, "fmuladd", value, vector, total.get()))
         for k in range(ROWS):
             for v in range(n_vectors):
-                made.store(whole(k * width + v * LANES), sums[k][v].get())
+                stored.store(whole(k * width + v * LANES), sums[k][v].get())
         return context.get_dummy_value()
 
     count = types.intp

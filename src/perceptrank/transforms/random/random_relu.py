@@ -43,8 +43,8 @@ class RandomRelu(RandomFeatures):
 
     Examples
     --------
-    >>> made = RandomRelu(4096, bias=0.0, beside=False).apply([[1.0, 0.0], [0.0, 1.0]], [0, 2])
-    >>> (2 * made @ made.T).round(1), round(1 / 3.14159, 1)
+    >>> random = RandomRelu(4096, bias=0.0, beside=False).apply([[1.0, 0.0], [0.0, 1.0]], [0, 2])
+    >>> (2 * random @ random.T).round(1), round(1 / 3.14159, 1)
     (array([[1. , 0.3],
            [0.3, 1. ]]), 0.3)
     """
