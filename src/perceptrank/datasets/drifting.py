@@ -56,8 +56,7 @@ def drifting(
     given: dict[str, Any] = {"n_queries": n_queries, "period": period, "n_documents": n_documents}
     for name, value in given.items():
         check_positive_whole(name, value)
-    if check_positive_whole("n_features", n_features) < 2:
-        raise ValueError(f"n_features must be at least 2, got {n_features}")
+    check_positive_whole("n_features", n_features, least=2)
     check_not_negative("noise", noise)
     check_seed(seed)
     rng = np.random.default_rng(seed)

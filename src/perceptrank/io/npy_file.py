@@ -128,13 +128,10 @@ def read_vector(file: IO[bytes], n_bytes: int) -> Floats:
     described = _VECTOR_HEADER.fullmatch(header)
     if not start.startswith(_MAGIC) or described is None:
         raise ValueError("an array is not a vector of float64")
-    if len(start) + len(header) + 8 * int(described[2]) != n_bytes:
+    size = 8 * int(described[2])
+    if len(start) + len(header) + size != n_bytes:
         raise ValueError(f"an array of {int(described[2])} numbers does not take {n_bytes} bytes")
-    values = np.empty(int(described[2]), np.dtype(described[1].decode()))
-    target = values.view(np.uint8).data
-    while target:
-        n_read = file.readinto(target)  # type: ignore[attr-defined]
-        if not n_read:
-            raise ValueError("an array is truncated")
-        target = target[n_read:]
-    return values.astype(np.float64, copy=False)
+    content = file.read(size)
+    if len(content) < size:
+        raise ValueError("an array is truncated")
+    return np.frombuffer(content, described[1].decode()).astype(np.float64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from perceptrank.io.errors import FileFormatError, no_documents
 from perceptrank.io.parquet_columns import INDICES, METADATA, VALUES, import_pyarrow, read_columns
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
-from perceptrank.stream.columns import QID, RELEVANCE, Values, join_columns, optional_columns
+from perceptrank.stream.columns import QID, RELEVANCE, join_columns, optional_columns
 from perceptrank.stream.frames import feature_columns
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
@@ -97,7 +97,7 @@ def _row_groups(stream: Blocks, max_bytes: int) -> Iterator[QueryStream]:
     waiting: list[QueryStream] = []
     for whole in as_blocks(stream, required=True):
         for block in whole.blocks(max_bytes):
-            full = sum(one.X.nbytes for one in waiting) + block.X.nbytes > max_bytes
+            full = sum(part.X.nbytes for part in waiting) + block.X.nbytes > max_bytes
             if waiting and (full or not _have_same_columns(waiting[0], block)):
                 yield QueryStream.concatenate(waiting) if len(waiting) > 1 else waiting[0]
                 waiting = []
@@ -106,19 +106,12 @@ def _row_groups(stream: Blocks, max_bytes: int) -> Iterator[QueryStream]:
         yield QueryStream.concatenate(waiting) if len(waiting) > 1 else waiting[0]
 
 
-def _have_same_columns(one: QueryStream, other: QueryStream) -> bool:
-    def described(stream: QueryStream) -> tuple[Any, ...]:
-        X = stream.X
-        return (
-            stream.is_sparse,
-            X.dtype,
-            X.shape[1],
-            stream.feature_names,
-            stream.qids.dtype.kind,
-            stream.columns.keys(),
-        )
+def _have_same_columns(stream: QueryStream, other: QueryStream) -> bool:
+    def describe(stream: QueryStream) -> tuple[Any, ...]:
+        features = stream.is_sparse, stream.X.dtype, stream.n_features, stream.feature_names
+        return features, stream.qids.dtype.kind, stream.columns.keys()
 
-    return described(one) == described(other)
+    return describe(stream) == describe(other)
 
 
 def scan_parquet(
@@ -229,7 +222,7 @@ def read_parquet(
     pieces = [piece for file in files for _, piece in columns.pieces(file, BLOCK_BYTES)]
     if not pieces:
         raise no_documents(files)
-    ids = as_id_array([one for piece in pieces for one in piece.qids])
+    ids = as_id_array([qid for piece in pieces for qid in piece.qids])
     lengths = [np.diff([*piece.starts, len(piece.X)]) for piece in pieces]
     values = join_columns([piece.columns for piece in pieces], [len(piece.X) for piece in pieces])
     return QueryStream.from_arrays(
@@ -250,7 +243,10 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     }
     described: dict[str, Any] = {"feature_names": None if block.feature_names is None else list(block.feature_names)}
     if layout == "sparse":
-        columns |= _lists(pa, block.to_sparse().X)
+        numbers, indices, starts = cast(SparseFeatures, block.to_sparse().X)._rebased().arrays
+        bounds = pa.array(starts.astype(np.int32))
+        columns[INDICES] = pa.ListArray.from_arrays(bounds, pa.array(indices))
+        columns[VALUES] = pa.ListArray.from_arrays(bounds, pa.array(numbers))
         described |= {"layout": "sparse", "n_features": block.n_features}
     elif isinstance(X := block.X, SparseFeatures):
         raise ValueError(f"sparse features have no layout {layout!r}; stream.to_dense() makes them dense")
@@ -263,26 +259,14 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     written = () if schema is None else schema.names
     for name, column in optional_columns().items():
         if name in values or name in written:  # none of these is a feature
-            columns[name] = _array(pa, values[name] if name in values else column.filled(block.n_documents))
+            column_values = values[name] if name in values else column.filled(block.n_documents)
+            is_text = isinstance(column_values, Texts)
+            columns[name] = pa.array(column_values.tolist(), pa.string()) if is_text else pa.array(column_values)
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described)})
     if schema is not None and table.schema != schema:
-        old, new = ([f"{field.name} ({field.type})" for field in one] for one in (schema, table.schema))
+        old, new = ([f"{field.name} ({field.type})" for field in fields] for fields in (schema, table.schema))
         odd = [name for name in new if name not in old] or [name for name in old if name not in new]
         raise ValueError(f"blocks must have the same columns, got {odd[0] if odd else 'another order'} in one only")
     if schema is not None and table.schema.metadata != schema.metadata:
         raise ValueError("blocks must have the same features, got another number or other names")
     return table
-
-
-def _array(pa: Any, values: Values) -> Any:
-    return pa.array(values.tolist(), pa.string()) if isinstance(values, Texts) else pa.array(values)
-
-
-def _lists(pa: Any, X: Any) -> dict[str, Any]:
-    """Return the columns and values of the non-zeros as columns of lists."""
-    values, indices, starts = X._rebased().arrays
-    bounds = pa.array(starts.astype(np.int32))
-    return {
-        INDICES: pa.ListArray.from_arrays(bounds, pa.array(indices)),
-        VALUES: pa.ListArray.from_arrays(bounds, pa.array(values)),
-    }

@@ -1,5 +1,6 @@
 """Columns of Parquet files: choice, validation and conversion to arrays."""
 
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +16,7 @@ from perceptrank.kernels.arrays import Features
 from perceptrank.stream.columns import COMMENT, DOCID, RELEVANCE, WEIGHT, Values, find_column, optional_columns
 from perceptrank.stream.query_stream import MISSING
 from perceptrank.stream.sparse import MOST_FEATURES, AnyFeatures, SparseFeatures
-from perceptrank.stream.validation import (
-    as_grades,
-    as_identifiers,
-    check_choice,
-    check_finite,
-    without_missing,
-)
+from perceptrank.stream.validation import as_grades, as_identifiers, check_choice, check_finite, without_missing
 
 _TAIL_BYTES = 8
 _MAX_DEPTH = 16
@@ -42,73 +37,58 @@ def count_values(path: str, column: str) -> list[tuple[int, int]]:
         file.seek(max(0, size - _TAIL_BYTES))
         length = int.from_bytes(file.read(4), "little")
         file.seek(max(0, size - _TAIL_BYTES - length))
-        footer = file.read(length)
+        footer = io.BytesIO(file.read(length))
     counts = []
     try:
-        for group in _Compact(footer).read(_STRUCT)[_ROW_GROUPS]:
+        for group in _read_compact(footer, _STRUCT)[_ROW_GROUPS]:
             described = [chunk[_COLUMN_METADATA] for chunk in group[_COLUMNS]]
-            n_values = sum(one[_N_VALUES] for one in described if one[_PATH][0] == column.encode())
+            n_values = sum(chunk[_N_VALUES] for chunk in described if chunk[_PATH][0] == column.encode())
             counts.append((max(0, int(group[_N_ROWS])), max(0, int(n_values))))
     except (IndexError, KeyError, TypeError) as error:
         raise ValueError(f"its footer is not what it should be: {error!r}") from None
     return counts
 
 
-class _Compact:
-    """Reads values of Thrift's compact protocol: structures as dictionaries of fields by number."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def read(self, kind: int, depth: int = 0) -> Any:
-        if depth > _MAX_DEPTH:
-            raise ValueError("its footer is nested too deeply")
-        if kind in (_TRUE, _FALSE, _BYTE):  # in a list; a field's type tells its truth
-            return self._byte()
-        if kind in _WHOLE_NUMBERS:
-            number = self._varint()
-            return (number >> 1) ^ -(number & 1)
-        if kind in (_DOUBLE, _BINARY):
-            return self._take(8 if kind == _DOUBLE else self._varint())
-        if kind in (_LIST, _SET):
-            head = self._byte()
-            length = self._varint() if head >> 4 == 15 else head >> 4
-            return [self.read(head & 15, depth + 1) for _ in range(length)]
-        if kind == _MAP:
-            length = self._varint()
-            kinds = self._byte() if length else 0
-            return [(self.read(kinds >> 4, depth + 1), self.read(kinds & 15, depth + 1)) for _ in range(length)]
-        if kind == _STRUCT:
-            return self._struct(depth)
-        raise ValueError(f"its footer has a value of unknown type {kind}")
-
-    def _struct(self, depth: int) -> dict[int, Any]:
-        fields: dict[int, Any] = {}
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self.read(_WHOLE_NUMBERS[0])
-            kind = head & 15
-            fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else self.read(kind, depth + 1)
-        return fields
-
-    def _varint(self) -> int:
-        number = shift = 0
-        while (byte := self._byte()) & 128:
-            number |= (byte & 127) << shift
-            shift += 7
-        return number | byte << shift
-
-    def _byte(self) -> int:
-        byte = self._data[self._at]
-        self._at += 1
-        return byte
-
-    def _take(self, length: int) -> bytes:
-        taken = self._data[self._at : self._at + length]
-        if len(taken) != length:
+def _read_compact(footer: io.BytesIO, kind: int, depth: int = 0) -> Any:
+    """Read a value of Thrift's compact protocol; structures are dictionaries of fields by number."""
+    if depth > _MAX_DEPTH:
+        raise ValueError("its footer is nested too deeply")
+    if kind in (_TRUE, _FALSE, _BYTE):  # in a list; a field's type tells its truth
+        return footer.read(1)[0]
+    if kind in _WHOLE_NUMBERS:
+        number = _read_varint(footer)
+        return (number >> 1) ^ -(number & 1)
+    if kind in (_DOUBLE, _BINARY):
+        length = 8 if kind == _DOUBLE else _read_varint(footer)
+        content = footer.read(min(length, footer.getbuffer().nbytes))
+        if len(content) < length:
             raise ValueError("its footer is truncated")
-        self._at += length
-        return taken
+        return content
+    if kind in (_LIST, _SET):
+        head = footer.read(1)[0]
+        length = _read_varint(footer) if head >> 4 == 15 else head >> 4
+        return [_read_compact(footer, head & 15, depth + 1) for _ in range(length)]
+    if kind == _MAP:
+        length = _read_varint(footer)
+        kinds = divmod(footer.read(1)[0] if length else 0, 16)
+        return [[_read_compact(footer, kind, depth + 1) for kind in kinds] for _ in range(length)]
+    if kind != _STRUCT:
+        raise ValueError(f"its footer has a value of unknown type {kind}")
+    fields: dict[int, Any] = {}
+    field = 0
+    while head := footer.read(1)[0]:
+        field = field + (head >> 4) if head >> 4 else _read_compact(footer, _WHOLE_NUMBERS[0])
+        inner = head & 15
+        fields[field] = inner == _TRUE if inner in (_TRUE, _FALSE) else _read_compact(footer, inner, depth + 1)
+    return fields
+
+
+def _read_varint(footer: io.BytesIO) -> int:
+    number = shift = 0
+    while (byte := footer.read(1)[0]) & 128:
+        number |= (byte & 127) << shift
+        shift += 7
+    return number | byte << shift
 
 
 METADATA = b"perceptrank"
@@ -166,8 +146,7 @@ class Columns:
         with content_of(path):
             schema = open_parquet(path).schema_arrow
             index = index_columns(schema)
-            written = _written_names(schema)
-            self._sparse_width = _sparse_width(schema)
+            written, self._sparse_width = _described_features(schema)
         self._qid, self._relevance = qid, relevance
         self._width, self.keep_missing, self.zero_missing = 0, False, False
         free = set(schema.names) - {qid, relevance, *(features or ())}
@@ -178,10 +157,8 @@ class Columns:
         self.texts = [name for name in others if features is None and _is_text(pa, schema.field(name).type)]
         numbers = [name for name in others if name not in self.texts]
         self.features = numbers or others if features is None else list(features)
-        needed = self._needed
         known = set(schema.names)
-        missing = [name for name in needed if name not in known]
-        if missing:
+        if missing := [name for name in self._needed if name not in known]:
             raise FileFormatError(
                 path,
                 f" has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. `qid=…`, "
@@ -205,10 +182,8 @@ class Columns:
         if self._sparse_width:
             self.features, types = [INDICES, VALUES], [schema.field(name).type for name in (INDICES, VALUES)]
             if not all(_is_list(pa, kind) for kind in types) or not pa.types.is_integer(types[0].value_type):
-                problem = (
-                    f": sparse features must be lists of whole numbers and of values, got {types[0]} and {types[1]}"
-                )
-                raise FileFormatError(path, problem)
+                problem = f"must be lists of whole numbers and of values, got {types[0]} and {types[1]}"
+                raise FileFormatError(path, f": sparse features {problem}")
             types = [types[1].value_type] * 2
         self._is_list = len(types) == 1 and _is_list(pa, types[0])
         self._list_size = int(getattr(types[0], "list_size", 0)) if self._is_list else 0
@@ -218,11 +193,10 @@ class Columns:
             if not any(getattr(pa.types, f"is_{one}")(kind) for one in ("integer", "floating", "boolean", "decimal")):
                 problem = f": feature column {name!r} must hold numbers, got {kind}; choose columns with "
                 raise FileFormatError(path, f"{problem}`features=…`")
-        singles = all(
-            not pa.types.is_decimal(kind) and np.can_cast(np.dtype(kind.to_pandas_dtype()), np.float32)
-            for kind in types
-        )
-        self.dtype: np.dtype[Any] = np.dtype(np.float32 if singles else np.float64)
+        is_single = [
+            not pa.types.is_decimal(kind) and np.can_cast(kind.to_pandas_dtype(), np.float32) for kind in types
+        ]
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if all(is_single) else np.float64)
         # Columns name the features; metadata only tells that there are no names, or names the elements of a list.
         self.names: tuple[str, ...] | None = None if self._is_list or self._sparse_width else tuple(self.features)
         numbered = tuple(f"f{j + 1}" for j in range(len(self.features)))
@@ -258,11 +232,8 @@ class Columns:
         first_row = 0
         names = self._needed
         with content_of(path):
-            texts = [
-                self._qid,
-                *(column for name, column in self._columns.items() if find_column(name).dtype == "text"),
-            ]
-            file = open_parquet(path, read_dictionary=texts)  # a long text that repeats is kept once
+            texts = [column for name, column in self._columns.items() if find_column(name).dtype == "text"]
+            file = open_parquet(path, read_dictionary=[self._qid, *texts])  # a long text that repeats is kept once
             n_rows = self._rows_at_once(path, file, max_bytes)
             batches = file.iter_batches(batch_size=n_rows, columns=names)
         while True:
@@ -372,27 +343,23 @@ def index_columns(schema: Any) -> list[str]:
     """Return the columns that pandas wrote its index to."""
     described = schema.pandas_metadata
     columns = [] if described is None else described.get("index_columns", [])
-    return [one for one in columns if isinstance(one, str)]
+    return [name for name in columns if isinstance(name, str)]
 
 
-def _written_names(schema: Any) -> tuple[str, ...] | None:
-    """Return the feature names in our metadata: None if it says that there are none, () if it does not say."""
+def _described_features(schema: Any) -> tuple[tuple[str, ...] | None, int]:
+    """Return what our metadata says: the features' names, and the number of sparse ones, 0 if they are dense.
+
+    The names are None if it says that there are none, () if it does not say.
+    """
     described = json.loads((schema.metadata or {}).get(METADATA, b"{}"))
     names = described.get("feature_names", ())
-    if names is not None and not all(type(one) is str for one in names):
+    if names is not None and not all(type(name) is str for name in names):
         raise ValueError("its metadata must have a list of feature_names, or null")
-    return None if names is None else tuple(names)
-
-
-def _sparse_width(schema: Any) -> int:
-    """Return the number of sparse features in our metadata, 0 if it does not say that features are sparse."""
-    described = json.loads((schema.metadata or {}).get(METADATA, b"{}"))
-    if described.get("layout") != "sparse":
-        return 0
-    width = described["n_features"]
-    if type(width) is not int or not 1 <= width <= MOST_FEATURES:
+    is_sparse = described.get("layout") == "sparse"
+    width = described["n_features"] if is_sparse else 0
+    if is_sparse and (type(width) is not int or not 1 <= width <= MOST_FEATURES):
         raise ValueError(f"n_features in its metadata must be a whole number from 1 to {MOST_FEATURES}, got {width!r}")
-    return width
+    return None if names is None else tuple(names), width
 
 
 def column_names(path: str) -> list[str]:
@@ -405,8 +372,8 @@ def default_columns(
     path: str, qid: str = "qid", relevance: str = "relevance", docid: str | None = None, weight: str | None = None
 ) -> tuple[list[str], list[str]]:
     """Return the columns of a Parquet file, or of the first in a folder or pattern, that are features, and texts."""
-    found = Columns(str(find_files(path)[0]), qid, relevance, docid, weight, None, False)
-    return found.features, found.texts
+    columns = Columns(str(find_files(path)[0]), qid, relevance, docid, weight, None, False)
+    return columns.features, columns.texts
 
 
 def open_parquet(path: str, **options: Any) -> Any:

@@ -13,10 +13,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from perceptrank.io.growing import GrowingArray
 from perceptrank.io.paths import MANIFEST, PathLike
 from perceptrank.io.store_manifest import OWN_FILE, locked, read_manifest, remove_unlisted, verify_segments
 from perceptrank.io.store_segments import OpenSegments, add_segment, map_segment
-from perceptrank.kernels.arrays import Ints
+from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.columns import Values, concatenate_values
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
@@ -92,7 +93,7 @@ def write_store(
         with locked(folder):
             if (folder / MANIFEST).exists() and not overwrite:
                 raise FileExistsError(f"there is a store at {path}; append to it, or overwrite it (`overwrite=True`)")
-            if not (folder / MANIFEST).exists() and not all(OWN_FILE.fullmatch(one) for one in os.listdir(folder)):
+            if not (folder / MANIFEST).exists() and not all(map(OWN_FILE.fullmatch, os.listdir(folder))):
                 raise FileExistsError(f"cannot write a store to {path}: there are other files in that folder")
             add_segment(folder, _with_comments(stream), None, progress)
             remove_unlisted(folder)
@@ -142,7 +143,7 @@ class Store(QueryStream):
         self._manifest = self._segments.manifest
         names = self._manifest["feature_names"]
         self.feature_names = None if names is None else tuple(names)
-        self._first_queries: Ints = np.cumsum([0] + [one["queries"] for one in self._manifest["segments"]])
+        self._first_queries: Ints = np.cumsum([0] + [segment["queries"] for segment in self._manifest["segments"]])
         for name in _ARRAYS:
             self.__dict__.pop(name, None)
 
@@ -172,25 +173,20 @@ class Store(QueryStream):
 
     def _copy_features(self, start: int, stop: int) -> AnyFeatures:
         """Copy the features of a range of queries, one segment after the other."""
-        if self.is_sparse:
-            return self._copy_sparse_features(start, stop)
-        X = np.empty((sum(part.n_documents for part in self._parts(start, stop)), self.n_features), self._dtype)
-        row = 0
+        values, indices, starts = (GrowingArray(dtype) for dtype in (self._dtype, np.int32, np.int64))
         for part in self._parts(start, stop):
-            X[row : row + part.n_documents] = part.X
-            row += part.n_documents
-        return X
-
-    def _copy_sparse_features(self, start: int, stop: int) -> SparseFeatures:
-        rows = [np.array(cast(SparseFeatures, part.X).starts) for part in self._parts(start, stop)]
-        firsts = np.cumsum([0] + [int(one[-1] - one[0]) for one in rows])
-        starts = np.concatenate([one[:-1] - one[0] + first for one, first in zip(rows, firsts, strict=False)])
-        values, indices = np.empty(firsts[-1], self._dtype), np.empty(firsts[-1], np.int32)
-        for part, first in zip(self._parts(start, stop), firsts.tolist(), strict=False):
-            X = cast(SparseFeatures, part.X)
-            values[first : first + X.n_nonzeros] = X.values[X.starts[0] : X.starts[-1]]
-            indices[first : first + X.n_nonzeros] = X.indices[X.starts[0] : X.starts[-1]]
-        return SparseFeatures._trusted(values, indices, np.append(starts, firsts[-1]), self.n_features)
+            X = part.X
+            if isinstance(X, SparseFeatures):
+                first, last = int(X.starts[0]), int(X.starts[-1])
+                starts.extend(X.starts[:-1] + (len(values) - first))
+                indices.extend(X.indices[first:last])
+                values.extend(X.values[first:last])
+            else:
+                values.extend(X.ravel())
+        if not self.is_sparse:
+            return cast(Features, values.finish().reshape(-1, self.n_features))
+        starts.extend(np.array([len(values)]))
+        return SparseFeatures._trusted(values.finish(), indices.finish(), starts.finish(), self.n_features)
 
     def __repr__(self) -> str:
         segments = "1 segment" if self.n_segments == 1 else f"{self.n_segments} segments"
@@ -205,7 +201,7 @@ class Store(QueryStream):
 
     @property
     def _n_nonzeros(self) -> int:
-        return sum(one["nonzeros"] for one in self._manifest["segments"])
+        return sum(segment["nonzeros"] for segment in self._manifest["segments"])
 
     @property
     def _dtype(self) -> str:
@@ -224,7 +220,7 @@ class Store(QueryStream):
     @property
     def n_documents(self) -> int:
         """Number of documents, over all queries."""
-        return sum(one["documents"] for one in self._manifest["segments"])
+        return sum(segment["documents"] for segment in self._manifest["segments"])
 
     @property
     def n_features(self) -> int:

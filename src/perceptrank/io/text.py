@@ -68,22 +68,27 @@ class TextReader:
     """Reads several files in chunks of whole lines.
 
     `on_empty` is called with a `FormatError` for every empty file; `expected` is what files should be, for messages.
+    Chunks have about `chunk_bytes`.
     `n_read` is the number of bytes read so far, before decompression, of `n_bytes`, which is 0 if unknown.
     """
 
     def __init__(
-        self, files: Sequence[Source], on_empty: Callable[[FormatError], object], expected: str = "LETOR text"
+        self,
+        files: Sequence[Source],
+        on_empty: Callable[[FormatError], object],
+        expected: str = "LETOR text",
+        chunk_bytes: int | None = None,
     ) -> None:
         self.files = files
-        self._on_empty, self._expected = on_empty, expected
+        self._on_empty, self._expected, self._chunk_bytes = on_empty, expected, chunk_bytes or _CHUNK_BYTES
         self.n_read = 0
-        sizes = [size_in_bytes(one) for one in files]
+        sizes = [size_in_bytes(file) for file in files]
         self.n_bytes = 0 if None in sizes else sum(size or 0 for size in sizes)
         self._spare: list[Bytes] = []
 
     def release(self, chunk: Chunk) -> None:
         """Reuse the buffer of a chunk that is no longer needed."""
-        if not chunk.has_more and len(chunk.text) == _buffer_size(_CHUNK_BYTES):
+        if not chunk.has_more and len(chunk.text) == _buffer_size(self._chunk_bytes):
             self._spare.append(chunk.text)
 
     def chunks(self) -> Generator[Chunk, None, None]:
@@ -99,7 +104,7 @@ class TextReader:
         name = display_name(self.files[number])
         n_bytes = size_in_bytes(self.files[number]) or 0
         source = DecompressedFile(_CountingFile(file, self), name, n_bytes, self._expected)
-        line, size = 1, _CHUNK_BYTES
+        line, size = 1, self._chunk_bytes
         kept = np.empty(0, np.uint8)
         while True:
             text = self._buffer(size)
@@ -131,12 +136,12 @@ class TextReader:
             n_lines = count_lines(text, start, end)
             yield Chunk(text, start, end, line, n_lines, n_lines, number)
             line += n_lines
-            size = _CHUNK_BYTES
+            size = self._chunk_bytes
             while size <= len(kept):
                 size *= 2
 
     def _buffer(self, size: int) -> Bytes:
-        if size == _CHUNK_BYTES and self._spare:
+        if size == self._chunk_bytes and self._spare:
             return self._spare.pop()
         return np.zeros(_buffer_size(size), np.uint8)
 

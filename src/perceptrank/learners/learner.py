@@ -36,7 +36,7 @@ from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
 
 if TYPE_CHECKING:
-    from perceptrank.theory.certificates import Certificate
+    from perceptrank.theory.guarantees import Certificate
 
 _LAST = ("average", "transforms", *STARTS)  # parameters that many learners have, in this order
 

@@ -14,9 +14,8 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, MEASURES
 from perceptrank.paper.curves import depends_on_rate, rate_chart, running_mean_chart
 from perceptrank.paper.finished import Finished
-from perceptrank.paper.losses import loss_by_rate_chart, loss_chart
 from perceptrank.paper.real_sets import LeftOut, as_text, find_sets, real_source
-from perceptrank.paper.simulated import Simulated, run_simulated, simulated_source
+from perceptrank.paper.simulated import Simulated, loss_by_rate_chart, loss_chart, run_simulated, simulated_source
 from perceptrank.paper.trials import Source, Trials, Tuned, run_trials, tune
 from perceptrank.paper.walkthrough import Walkthrough, walk_through
 from perceptrank.stream.validation import check_choice, check_positive_whole, check_seed
@@ -24,31 +23,13 @@ from perceptrank.stream.validation import check_choice, check_positive_whole, ch
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a reproduction.
+    """Settings of a reproduction; scaling, order and passes are of real data sets."""
 
-    Parameters
-    ----------
-    data : Path, optional
-        Folder of real data sets; without it only the simulated stream is used.
-    quick : bool
-        Run fewer and shorter trials, as a smoke test.
-    seed : int
-        First seed.
-    n_seeds : int, optional
-        Number of seeds; default 10, or 3 if `quick`.
-    scaling : {"auto", "none", "query-zscore", "query-minmax", "running"}
-        Scaling of real data sets; "auto" standardises features per query unless they are in [-1, 1].
-    order : {"shuffled", "given"}
-        Order of the queries of real data sets.
-    passes : int
-        Number of passes over real data sets.
-    """
-
-    data: Path | None = None
-    quick: bool = False
+    data: Path | None = None  # folder of real data sets
+    quick: bool = False  # fewer and shorter trials, as a smoke test
     seed: int = 0
-    n_seeds: int | None = None
-    scaling: str = "auto"
+    n_seeds: int | None = None  # 10, or 3 if quick
+    scaling: str = "auto"  # features are standardised per query unless they are in [-1, 1]
     order: str = "shuffled"
     passes: int = 1
 
@@ -146,18 +127,7 @@ def reproduce(
     progress: Progress | None = None,
     finished: Finished | None = None,
 ) -> Reproduction:
-    """Run all experiments.
-
-    Parameters
-    ----------
-    settings : Settings
-    n_threads : int, optional
-        Number of threads; default one per available processor.
-    progress : callable, optional
-        Called with the name of the stream, the number of queries done and their total.
-    finished : Finished, optional
-        The folder that finished trials are kept in.
-    """
+    """Run all experiments; `progress` is called with a stream's name, the number of queries done, and their total."""
     sets, left_out = find_sets(settings.data) if settings.data is not None else ([], [])
 
     def common(source: Source, n_trials: int) -> dict[str, Any]:

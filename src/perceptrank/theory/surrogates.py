@@ -75,13 +75,7 @@ class Surrogate(ABC):
         return self._evaluate(*as_ranked_query(scores, relevance))[0]
 
     def gradient(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> Floats:
-        """Return a subgradient with respect to the scores, weights held fixed.
-
-        Parameters
-        ----------
-        scores, relevance : array of shape (documents,)
-            Scores and grades.
-        """
+        """Return a subgradient with respect to the scores, weights held fixed; parameters are those of `value`."""
         return self._evaluate(*as_ranked_query(scores, relevance))[1]
 
 

@@ -10,6 +10,7 @@ from perceptrank.io.tables.columns import Format
 from perceptrank.io.tables.rows import is_number
 
 CHUNK_BYTES = 4 * 2**20
+_HEAD_BYTES = 2**20
 QUOTES = "quotes must be closed; a field that has quotes must be quoted, and its own quotes doubled"
 _QUOTE, _NEWLINE = b'"', b"\n"
 
@@ -28,46 +29,31 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """Read a file in chunks of whole lines; with `quoted`, a record continues after a newline within quotes.
 
-    Every chunk begins with `prefix` and has at least `size` bytes, unless it is the last. A record has at most 64 MiB,
-    like a line of LETOR text. `progress` is called with the number of bytes read so far, before decompression. Raises
-    `FormatError` for an empty file.
+    Every chunk begins with `prefix` and has about `size` bytes, or one record, of at most 64 MiB, like a line of LETOR
+    text. `progress` is called with the number of bytes read so far, before decompression. Raises `FormatError` for an
+    empty file.
     """
-    reader = text_files.TextReader([path], _refuse, "a table")
-    held: list[text_files.Chunk] = []
-    rest, line, n_held, begin = b"", 1, 0, len(prefix)
-    size = size or CHUNK_BYTES
-
-    def join() -> bytes:
-        return b"".join([prefix, rest, *(chunk.text.data[chunk.start : chunk.stop] for chunk in held)])
-
+    reader = text_files.TextReader([path], _refuse, "a table", size or CHUNK_BYTES)
+    rest, line, begin = b"", 1, len(prefix)
     for chunk in reader.chunks():
-        held.append(chunk)
-        n_held += chunk.n_bytes
+        text = b"".join([prefix, rest, chunk.text.data[chunk.start : chunk.stop]])
+        reader.release(chunk)
         if progress is not None:
             progress(reader.n_read)
-        if n_held < size:
-            continue
-        text = join()
         end = _end_of_records(text, begin) if quoted else len(text)
         if end > begin:
             yield Chunk(text[:end], line)
             line = chunk.first_line + chunk.n_lines - text.count(_NEWLINE, end)
-        elif n_held >= text_files.LONGEST_LINE:
+        elif len(text) >= text_files.LONGEST_LINE:
             raise _open_quote(path, text[begin:], line)
-        for used in held:
-            reader.release(used)
-        rest, held = text[end:], []
-        n_held = len(rest)
-    if n_held:
-        text = join()
-        if quoted and text.count(_QUOTE, begin) % 2:
-            raise _open_quote(path, text[begin:], line)
-        yield Chunk(text, line)
+        rest = text[end:]
+    if rest:
+        raise _open_quote(path, rest, line)
 
 
 def read_head(path: str, *, quoted: bool = False) -> bytes:
     """Read the first records of a file."""
-    chunks = read_chunks(path, quoted=quoted, size=1)
+    chunks = read_chunks(path, quoted=quoted, size=_HEAD_BYTES)
     try:
         return next(chunks).text
     finally:

@@ -13,8 +13,7 @@ from perceptrank.learners.tally import LARGEST_REACH
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory import bounds, theorems
-from perceptrank.theory.certificates import Certificate, Promise
-from perceptrank.theory.guarantees import certify, largest_share
+from perceptrank.theory.guarantees import Certificate, Promise, certify, largest_share
 from perceptrank.theory.theorem import AnyComparator, Theorem
 from perceptrank.transforms.transform import TransformLike
 
