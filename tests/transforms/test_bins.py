@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.transforms.bins import KINDS
-from perceptrank.transforms.parsing import as_plain, from_plain
 from perceptrank.transforms.quantile_sketch import CAPACITY, QuantileSketch
+from perceptrank.transforms.registry import as_plain, from_plain
 
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS)
 

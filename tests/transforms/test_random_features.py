@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.transforms.median_distance import MedianDistance
-from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
 from perceptrank.transforms.random import draws
 from perceptrank.transforms.random.directions import draw_directions
 from perceptrank.transforms.random.fastfood import block_size
+from perceptrank.transforms.registry import as_plain, from_plain, make_transforms
 
 FOURIER = [pr.RandomFourier, pr.Fastfood]
 KINDS = [*FOURIER, pr.RandomRelu]

@@ -132,10 +132,7 @@ def _fault_of(status: os.stat_result, user: int | None, writers: int = _WRITABLE
 
 
 def _is_private(group: int, user: int | None, place: Path) -> bool:
-    """Check for the user's own group, of which nobody else is a member.
-
-    Many systems give each user one and let the group write to what the user makes, as the clone of a repository.
-    """
+    """Check for the user's own group, which many systems let write to what the user makes, without other members."""
     if user is None:
         return False
     import grp

@@ -243,11 +243,7 @@ class Bins(LearningTransform, WritingTransform):
         return Form("curve", "bin", "the bin")
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become: with the edges, if those are final.
-
-        They are "x = 3.5" for hats, "x > 3.5" for thermometers and "x ≤ 3.5", "3.5 < x ≤ 8", "x > 8" for bins; "x bin
-        0", "x bin 1", ... as long as edges move. A name that would be there twice has the number of its bin.
-        """
+        """Return names with the edges, such as "x > 3.5" or "3.5 < x <= 8", if those are final, else "x bin 0", ..."""
         if names is None:
             return None
         bins: dict[str, None] = {}

@@ -78,13 +78,10 @@ def _rank_long(X: Features, table: Floats, outputs: Features) -> None:
 
 
 def add_places(nodes: Nodes, X: str, width: int) -> str:
-    """Add to a graph, for each value of a column, the sum of the first and last place of all that equal it, from 0 on.
-
-    Columns are sorted; equal values are next to each other, and are numbered together. The first and last place of
-    each number are found by scattering, and brought back to where the values came from.
-    """
+    """Add to a graph, for each value of a column, the sum of the first and last place of all equal ones, from 0 on."""
     m, shape = nodes.rows(X), nodes.add("Shape", X)
     values, order = nodes.add("TopK", X, nodes.add("Reshape", m, nodes.whole(1)), axis=0, largest=0, n_outputs=2)
+    # Equal values are next to each other, and numbered together; places of each number are found by scattering.
     same = nodes.add("Equal", nodes.slice_rows(values, 1, 2**62), nodes.slice_rows(values, 0, -1))
     begins = nodes.as_whole(nodes.add("Not", same))
     runs = nodes.add("Concat", nodes.constant(np.zeros((1, width)), np.int64), begins, axis=0)

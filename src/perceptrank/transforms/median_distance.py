@@ -68,15 +68,13 @@ class MedianDistance:
 
 
 def distances(X: Features) -> Floats:
-    """Return the Euclidean distances of all pairs of rows, in the order of the first row, then of the second.
-
-    Gaps are divided by a power of 2 of their size, which changes no bit but keeps the squares of very small ones.
-    """
+    """Return the Euclidean distances of all pairs of rows, in the order of the first row, then of the second."""
     rows = X.astype(np.float64)
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(len(rows) - 1):
             gaps = rows[i + 1 :] - rows[i]
+            # Division by a power of 2 changes no bit, but keeps the squares of very small gaps.
             power = np.minimum(np.frexp(np.abs(gaps).max(axis=1))[1], 0)
             lengths = np.sqrt(np.square(np.ldexp(gaps, -power[:, None])).sum(axis=1))
             parts.append(np.ldexp(lengths, power))

@@ -76,10 +76,7 @@ class QuantileSketch:
         return sketch
 
     def quantiles(self, n_parts: int) -> Floats:
-        """Return the values at the shares 0, 1 / n_parts, ..., 1 of each feature, those at 0 and 1 exactly.
-
-        The value at a share s is the smallest item up to which items weigh s times the number of documents.
-        """
+        """Return the values at the shares 0, 1 / n_parts, ..., 1 of each feature, the smallest items of that weight."""
         items = np.concatenate(self.levels, axis=1)
         weights = np.repeat([1 << h for h in range(len(self.levels))], [level.shape[1] for level in self.levels])
         order = np.argsort(items, axis=1)

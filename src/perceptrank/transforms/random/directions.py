@@ -51,10 +51,7 @@ class Directions:
 
     @cached_property
     def largest_square(self) -> float:
-        """An upper bound on the sum of squared products with a vector of length 1.
-
-        Of orthogonal rows, it is the largest squared length; those of several blocks add up.
-        """
+        """Upper bound on the sum of squared products with a unit vector: those of orthogonal blocks add up."""
         squares = np.square(self.rows).sum(axis=1)
         return float(np.maximum.reduceat(squares, list(self.blocks)).sum())
 

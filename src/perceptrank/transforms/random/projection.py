@@ -38,10 +38,7 @@ def as_panels(directions: Floats, dtype: Any) -> Features:
 
 @helper
 def fill_tiles(X: Features, start: int, stop: int, factor: float, tiles: Features) -> int:
-    """Write rows of X, times a factor, to tiles of shape (tiles, features, ROWS), with zeros after the last.
-
-    Returns the number of tiles.
-    """
+    """Write rows of X times a factor to tiles (tiles, features, ROWS), then zeros; return the number of tiles."""
     n_features = X.shape[1]
     n_tiles = (stop - start + ROWS - 1) // ROWS
     for number in range(n_tiles):

@@ -75,10 +75,7 @@ take_four, take_eight, take_sixteen = (_taking(n_rows) for n_rows in (4, 8, 16))
 
 @helper
 def transform_rows(source: Features, order: Ints, factors: Features, n_used: int, n: int, mixed: Features) -> None:
-    """Write H f P x for n rows x of a source, n = 8, 16, 32, ...: P takes row order[i], f multiplies row i.
-
-    The first n_used of the rows that are taken may differ from 0.
-    """
+    """Write H f P x for n = 8, 16, ... rows x: P takes row order[i], f multiplies it; 0 from n_used on."""
     bits = 0
     while 1 << bits < n:
         bits += 1
