@@ -32,7 +32,7 @@ from perceptrank.stream.validation import (
     as_grades,
 )
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
 
 if TYPE_CHECKING:
