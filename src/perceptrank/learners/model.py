@@ -43,7 +43,7 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import Transform, check_outputs
 
 if TYPE_CHECKING:

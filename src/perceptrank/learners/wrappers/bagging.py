@@ -21,7 +21,7 @@ from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, without_tra
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive_whole, check_seed
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 _MOST_REPEATS = 20  # larger draws have probabilities below rounding
