@@ -23,8 +23,8 @@ class Standing(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        Name of the learner.
+    name, letter : str
+        Name of the learner, and its mark in tables.
     mean, low, high : float
         Mean of the measure over all orders and queries, and its confidence interval.
     behind, behind_low, behind_high : float
@@ -33,8 +33,6 @@ class Standing(NamedTuple):
         The difference is significant: its whole interval is above 0.
     n_updates : int
         Number of rounds with an update, in all orders together.
-    letter : str
-        Its mark in tables.
     spread : float or None
         Standard deviation of the means of the orders; None if there is one order.
     per_order : tuple of float

@@ -21,12 +21,9 @@ class MovedDocument(NamedTuple):
     ----------
     docid : str or None
         Its identifier, if the stream has them.
-    row : int
-        Its row in the stream, counted from 0.
+    row, old_place, new_place : int
+        Its row in the stream, from 0, and its places by the incumbent and by the challenger, from 1.
     grade : float
-        Its relevance.
-    old_place, new_place : int
-        Its place by the incumbent and by the challenger, counted from 1.
     """
 
     docid: str | None
@@ -42,9 +39,8 @@ class QueryChange(NamedTuple):
     Attributes
     ----------
     qid : hashable
-        Identifier of the query.
     number : int
-        Its number in the stream, counted from 0.
+        Number of the query in the stream, from 0.
     old, new, difference : float
         The measure by the incumbent and by the challenger, and the latter minus the former.
     documents : tuple of MovedDocument

@@ -98,7 +98,7 @@ class _Helper(_Kernel):
     """A kernel without an entry for Python, which would be most of what there is to compile in a short one."""
 
     def __call__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(f"{self.py_func.__name__} is a helper of kernels, which alone can call it")
+        raise TypeError(f"{self.py_func.__name__} can only be called from a kernel")
 
 
 def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, **options: Any) -> Kernel:

@@ -48,16 +48,6 @@ class Settings:
         return list(range(self.seed, self.seed + (self.n_seeds or default)))
 
     @property
-    def simulated_shape(self) -> tuple[int, int]:
-        """Number of queries and of passes of the simulated stream."""
-        return (500, 5) if self.quick else (500, 40)
-
-    @property
-    def max_queries(self) -> int | None:
-        """Maximal number of queries of a real data set; None if all are used."""
-        return 1000 if self.quick else None
-
-    @property
     def command(self) -> str:
         """Command line that reproduces the report."""
         words = ["perceptrank", "reproduce"]
@@ -141,12 +131,13 @@ def reproduce(
 
         return {"n_threads": n_threads, "progress": on_queries, "finished": finished}
 
-    source, seeds = simulated_source(*settings.simulated_shape), settings.seeds
+    source, seeds = simulated_source(500, 5 if settings.quick else 40), settings.seeds
     results = [_simulated(settings, run_simulated(source, seeds, **common(source, len(seeds))))]
     seeds = seeds if settings.order == "shuffled" else seeds[:1]
     for data_set in sets:
         try:
-            source = real_source(data_set, settings.scaling, settings.order, settings.passes, settings.max_queries)
+            max_queries = 1000 if settings.quick else None
+            source = real_source(data_set, settings.scaling, settings.order, settings.passes, max_queries)
             trials = run_trials(source, seeds, **common(source, len(seeds)))
             results.append(_real(settings, trials, len(results)))
         except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
@@ -161,19 +152,19 @@ def _about(settings: Settings, trials: Trials) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _simulated(settings: Settings, result: Simulated) -> StreamResult:
+def _simulated(settings: Settings, simulated: Simulated) -> StreamResult:
     slam = CONTENDERS["slam"].make("ndcg@10", 1.0).theorem
-    trials = result.trials
+    trials = simulated.trials
     tuned = {measure: tune(trials, measure) for measure in MEASURES}
-    ranked = [one for one in tuned["ndcg@10"] if one.contender.name != "perceptron"]
+    ranked = [result for result in tuned["ndcg@10"] if result.contender.name != "perceptron"]
     about = _about(settings, trials)
     charts = [
-        loss_chart(trials, result.bound_checks, "losses-and-bounds", about),
+        loss_chart(trials, simulated.bound_checks, "losses-and-bounds", about),
         running_mean_chart(trials, ranked, "ndcg@10", "ndcg-simulated", 1, about),
         rate_chart(trials, "ndcg@10", "rates-simulated", about),
-        loss_by_rate_chart(trials, result.slam_bounds, slam.separable_formula(), "losses-by-rate", about),
+        loss_by_rate_chart(trials, simulated.slam_bounds, slam.separable_formula(), "losses-by-rate", about),
     ]
-    return StreamResult(trials, charts, tuned, _rate_dependence(trials), result)
+    return StreamResult(trials, charts, tuned, _rate_dependence(trials), simulated)
 
 
 def _real(settings: Settings, trials: Trials, number: int) -> StreamResult:

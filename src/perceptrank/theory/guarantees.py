@@ -74,14 +74,13 @@ class Certificate:
     ranks_with : either "mean" or "current"
         The weights that rank the next query.
     mean_loss, current_loss, used_loss : float
-        Cumulative losses, by the learner's measure, of rankings by the mean of all iterates, by the current weights,
-        and by the one of them that ranked, of a learner that chooses between them (safe averaging); else 0.
+        With safe averaging, cumulative losses by the learner's measure: of rankings by the mean of all iterates, by the
+        current weights, and by whichever ranked; otherwise 0.
     mixings : int
-        How often weights that shards had learned side by side were mixed. S and the losses then count each shard by its
-        weight in the mixture, and the inequalities are those of Theorem D.
+        How often the weights of shards were mixed. S and the losses then count each shard by its weight in the mixture,
+        and the inequalities are those of Theorem D.
     loss_bound : float
-        What rankings by the current weights have lost at most, in the measure that is learned: S, or what the theorem
-        says about that loss if it is less.
+        Upper bound on the loss of rankings by the current weights: the smaller of S and the theorem's bound.
 
     Examples
     --------
@@ -246,9 +245,7 @@ def largest_share(learner: Guaranteed, n_documents: int | None) -> float:
         return 1.0
     measure = getattr(learner, "measure", None)
     if measure is None:
-        raise ValueError(
-            f"{learner.algorithm} bounds mistakes, not the loss in a ranking measure: leave out n_documents"
-        )
+        raise ValueError(f"n_documents must be None: {learner.algorithm} bounds mistakes, not the loss in a measure")
     return bounds.largest_share(measure, n_documents)
 
 

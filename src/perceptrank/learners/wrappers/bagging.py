@@ -16,7 +16,8 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import one_query
 from perceptrank.learners.model import Model, fixed_copy
 from perceptrank.learners.rounds import count_round
-from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh, without_transforms
+from perceptrank.learners.saving import fresh
+from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, without_transforms
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive_whole, check_seed
