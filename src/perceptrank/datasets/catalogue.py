@@ -108,7 +108,9 @@ class DataSet:
         base = Path(root)
         name = self.files[split].format(fold=fold)
         inside = [base / folder for folder in self.folders]
-        itself = [base] if any(Path(one).name.lower() == base.resolve().name.lower() for one in self.folders) else []
+        itself = (
+            [base] if any(Path(folder).name.lower() == base.resolve().name.lower() for folder in self.folders) else []
+        )
         for folder in [*inside, *itself]:
             for suffix in ("", *SUFFIXES):
                 if (path := folder / (name + suffix)).is_file():
@@ -178,11 +180,11 @@ class DataSet:
         """Sentence with the web page and the terms of use."""
         return f"Obtain it from {self.home} ({self.terms})."
 
-    def _check(self, split: str, fold: int | None, found: Size, last_feature: int, path: Path) -> None:
+    def _check(self, split: str, fold: int | None, size: Size, last_feature: int, path: Path) -> None:
         expected = self.sizes.get((self.folds[0] if fold is None else fold, split), Size(None, None))
         differences = [
             f"{have:,} {what} instead of {want:,}"
-            for what, have, want in zip(Size._fields, found, expected, strict=True)
+            for what, have, want in zip(Size._fields, size, expected, strict=True)
             if want is not None and have != want
         ]
         if last_feature != self.n_features:

@@ -53,8 +53,8 @@ def drifting(
     QueryStream(100 queries, 2000 documents, 20 features)
     """
     check_choice("drift", drift, DRIFTS)
-    given: dict[str, Any] = {"n_queries": n_queries, "period": period, "n_documents": n_documents}
-    for name, value in given.items():
+    counts: dict[str, Any] = {"n_queries": n_queries, "period": period, "n_documents": n_documents}
+    for name, value in counts.items():
         check_positive_whole(name, value)
     if check_positive_whole("n_features", n_features) < 2:
         raise ValueError(f"n_features must be at least 2, got {n_features}")

@@ -41,8 +41,8 @@ class Teacher:
 
     def predict(self, X: npt.ArrayLike) -> Floats:
         """Return the grade of each document, without noise and before it is rounded."""
-        found: Floats = self._trees.predict(np.asarray(X))
-        return found
+        grades: Floats = self._trees.predict(np.asarray(X))
+        return grades
 
     def scores(self, stream: QueryStream) -> Floats:
         """Return the grade of each document of a stream, without noise and before it is rounded."""
@@ -141,8 +141,8 @@ def teacher_stream(
     """
     if not isinstance(stream, QueryStream):
         raise TypeError(f"stream must be a QueryStream, got {type(stream).__name__}")
-    given: dict[str, Any] = {"n_queries": n_queries, "n_trees": n_trees}
-    for name, value in given.items():
+    counts: dict[str, Any] = {"n_queries": n_queries, "n_trees": n_trees}
+    for name, value in counts.items():
         check_positive_whole(name, value)
     for name, value in {"noise": noise, "smoothing": smoothing}.items():
         check_not_negative(name, value)

@@ -21,7 +21,7 @@ from perceptrank.io.block_assembly import (
 )
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.growing import GrowingArray
-from perceptrank.io.paths import PathLike, find_files, is_rereadable
+from perceptrank.io.paths import PathLike, find_paths, is_rereadable
 from perceptrank.io.tables.chunks import table_format
 from perceptrank.io.tables.columns import ROLES, Role, TableColumns, Wanted, column_of, missing_column
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
@@ -508,15 +508,10 @@ def open_table(path: str, wanted: Wanted) -> Table:
 
 
 def _find_regular_files(paths: PathLike | Iterable[PathLike]) -> list[str]:
-    files = []
-    for file in find_files(paths):
-        if not isinstance(file, (str, os.PathLike)):
-            raise TypeError(f"tables are given by their paths, got {type(file).__name__}")
+    files = find_paths(paths, "tables")
+    for file in files:
         if not is_rereadable(file):
-            raise ValueError(
-                f"{os.fspath(file)} must be a regular file: the columns are looked at before the rows are read"
-            )
-        files.append(os.fspath(file))
+            raise ValueError(f"{file} must be a regular file: the columns are looked at before the rows are read")
     return files
 
 
