@@ -116,7 +116,7 @@ def test_a_set_cannot_be_changed():
 def test_the_catalogue_cannot_be_changed_and_knows_its_names():
     with pytest.raises(TypeError):
         pr.datasets()["mine"] = None
-    with pytest.raises(KeyError, match="known are mslr-web10k, mslr-web30k"):
+    with pytest.raises(KeyError, match="known: mslr-web10k, mslr-web30k"):
         pr.datasets()["MSLR"]
 
 

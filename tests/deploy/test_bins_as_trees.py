@@ -22,13 +22,12 @@ from support.engines import classpath
 
 import perceptrank as pr
 from perceptrank.deploy import parity
-from perceptrank.deploy.additive import read_additive
+from perceptrank.deploy.additive import raw_thresholds, read_additive
 from perceptrank.deploy.engines.solr import SLACK, threshold_before_slack, with_slack
 from perceptrank.deploy.engines.trees import float_trees, in_float
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.thresholds import raw_thresholds
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 
 IN_DOUBLE = ["python", "javascript", "sql", "onnx", "vespa", "pmml"]
 TREES = ["elasticsearch", "opensearch", "solr", "ranklib"]

@@ -10,8 +10,8 @@ from support import java_engines, real_streams
 import perceptrank as pr
 from perceptrank.deploy.engines.vespa import RESERVED
 from perceptrank.deploy.exports import make_target
-from perceptrank.deploy.missing_values import fold_filled
 from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.target import fold_filled
 from perceptrank.transforms import Missing
 
 TARGETS = ["vespa", "pmml"]

@@ -16,13 +16,12 @@ from perceptrank.evaluation.plots import three_digits
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
 from perceptrank.paper.curves import running_mean_chart, running_means
 from perceptrank.paper.finished import Finished
-from perceptrank.paper.losses import MEASURE
 from perceptrank.paper.real_sets import RealSet, find_sets, real_source
 from perceptrank.paper.report.findings import _on_bounds, _on_losses
 from perceptrank.paper.report.page import make_page
 from perceptrank.paper.reproduction import Settings, reproduce
 from perceptrank.paper.results import as_plain
-from perceptrank.paper.simulated import MARGIN, run_simulated, simulated_source
+from perceptrank.paper.simulated import MARGIN, MEASURE, run_simulated, simulated_source
 from perceptrank.paper.trials import Source, first_tenth, run_trials, tune
 
 

@@ -18,6 +18,7 @@ from perceptrank.serve import Service
 from perceptrank.serve.config import Config, ConfigError, line_of
 from perceptrank.serve.http.log_lines import set_up
 from perceptrank.serve.page.live import Live
+from perceptrank.serve.settings import Limits, Settings
 
 
 @pytest.fixture(autouse=True)
@@ -51,11 +52,11 @@ def test_a_file_sets_options_settings_and_limits(tmp_path):
     path.write_text("port = 0\n[settings]\nrankings = 7\n[limits]\nbody_bytes = 1000\nburst = 5\n")
     config = Config.read(path)
     assert config.options() == {"port": 0}
-    assert config.settings().rankings == 7
-    assert (config.limits().body_bytes, config.limits().burst) == (1000, 5)
-    assert config.limits(rate_limit=3.0).rate_limit == 3.0
-    assert config.limits(rate_limit=None).rate_limit == np.inf
-    assert Config.read(None).settings() == pr.serve.Settings()
+    assert config.table(Settings).rankings == 7
+    assert (config.table(Limits).body_bytes, config.table(Limits).burst) == (1000, 5)
+    assert config.table(Limits, rate_limit=3.0).rate_limit == 3.0
+    assert config.table(Limits, rate_limit=None).rate_limit == np.inf
+    assert Config.read(None).table(Settings) == pr.serve.Settings()
 
 
 def test_paths_are_relative_to_the_file(serve, tmp_path):
@@ -148,7 +149,7 @@ def test_other_mistakes_are_told_too(serve, tmp_path):
     run = CliRunner().invoke(app, ["serve", "--config", str(tmp_path / "none.toml")])
     assert (run.exit_code, "there is no file" in run.stderr) == (1, True)
     with pytest.raises(ConfigError, match="must be a number > 0"):
-        Config(tmp_path / "x", "", {"limits": {"rate_limit": -1}}).limits()
+        Config(tmp_path / "x", "", {"limits": {"rate_limit": -1}}).table(Limits)
 
 
 def test_lines_are_found_however_keys_are_written():

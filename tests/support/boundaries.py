@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 
 import perceptrank as pr
+from perceptrank.deploy.additive import is_rising, raw_thresholds
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.thresholds import is_rising, raw_thresholds
 from perceptrank.transforms.bins import Bins
 
 

@@ -18,7 +18,7 @@ from perceptrank.deploy.engines.pmml import SPACE, PmmlModel
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.solr import SolrModel, with_slack
 from perceptrank.deploy.engines.vespa import VespaProfile
-from perceptrank.deploy.missing_values import FillingTarget, fold_filled
+from perceptrank.deploy.target import FillingTarget, fold_filled
 
 _NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
 _TERM = re.compile(rf"([+-]?) ?({_NUMBER})(?: \* (?:\((\w+) ([+-]) ({_NUMBER})\)|(\w+)))?")

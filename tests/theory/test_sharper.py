@@ -53,7 +53,7 @@ def test_shares():
     for wrong in ("err", "p@5"):
         with pytest.raises(ValueError, match="ndcg, ndcg@k or ap"):
             bounds.largest_share(wrong, 3)
-    with pytest.raises(ValueError, match="bounds mistakes, not the loss"):
+    with pytest.raises(ValueError, match="bounds mistakes, not the loss in a measure"):
         pr.Perceptron().guarantee(radius=1, margin=1, n_documents=3)
 
 

@@ -225,7 +225,7 @@ def test_wrong_margins(wrong):
 def test_other_bad_input():
     with pytest.raises(ValueError, match="class_order must be one of 'score', 'mean', 'index'"):
         pr.Slam(class_order="random")
-    with pytest.raises(ValueError, match="ndcg, ndcg@k or ap to be learned"):
+    with pytest.raises(ValueError, match="ndcg, ndcg@k or ap to learn from"):
         pr.Slam("err@10")
     with pytest.raises(ValueError, match="at least one document"):
         pr.Slam().value([], [])

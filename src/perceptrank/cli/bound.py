@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,6 @@ from perceptrank.cli.options.files import What, Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import AsJson, Transforms, chosen_transforms
 from perceptrank.cli.terminal.tables import ProgressBar, as_text, is_wide, print_text, show
-
-if TYPE_CHECKING:
-    from perceptrank.evaluation.plots import Chart
 
 _POINTS = 1000
 _MOST_BYTES_KEPT = 2**30
@@ -49,7 +46,7 @@ def bound(
     """
     names = list(dict.fromkeys(algorithm or ["slam", "minimax", "listwise"]))
     rates = parse_rates(learning_rate) if learning_rate is not None else []
-    from perceptrank.transforms.parsing import make_transforms
+    from perceptrank.transforms.registry import make_transforms
 
     names_of_transforms = [name for name in chosen_transforms(transforms) if name != "none"]
     for transform in make_transforms(names_of_transforms):
@@ -67,16 +64,11 @@ def bound(
         best = pr.theory.margin(stream, measure, tolerance=tolerance)
     facts = _Facts(stream, measure, best)
     result = pr.compare(learners, stream, measure, n_threads=reading.n_threads)
-    rows = []
-    for name, learner in learners.items():
-        trace = result.traces[name]
-        rows.append(facts.row(name, learner, float(trace.cumulative_loss(measure)[-1])))
-    n_queries = len(next(iter(result.traces.values())))
+    losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
+    rows = [facts.row(name, learner, float(losses[name][-1])) for name, learner in learners.items()]
+    n_queries = len(next(iter(losses.values())))
     if plot is not None:
-        from perceptrank.evaluation.plots import draw
-
-        losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
-        draw(_chart(losses, {row["name"]: row["loss at most"] for row in rows}, measure), plot)
+        _draw(losses, {row["name"]: row["loss at most"] for row in rows}, measure, plot)
     extra = facts.as_plain() | {"queries": n_queries, "seconds": round(time.perf_counter() - start, 3)}
     show(
         rows,
@@ -107,7 +99,7 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
 
 def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "pr.Scan | list[pr.QueryStream]":
     """Return re-iterable blocks, in memory if they are small or come from standard input."""
-    from perceptrank.transforms.parsing import make_transforms
+    from perceptrank.transforms.registry import make_transforms
 
     def blocks() -> "Iterator[pr.QueryStream]":
         for block in reading.blocks(bar):
@@ -221,16 +213,15 @@ class _Facts:
         )
 
 
-def _chart(losses: dict[str, Any], promised: dict[str, float], measure: str) -> "Chart":
+def _draw(losses: dict[str, Any], bounds: dict[str, float], measure: str, path: Path) -> None:
     import numpy as np
 
-    from perceptrank.evaluation.plots import Chart, Series
+    from perceptrank.evaluation.plots import Chart, Series, draw
 
     series = []
     for place, (name, curve) in enumerate(losses.items()):
         shown = np.unique(np.geomspace(1, len(curve), _POINTS).astype(int))
         series.append(Series(name, shown.astype(np.float64), curve[shown - 1], color=place))
-        level = np.full(2, promised[name])
-        ends = np.array([1.0, float(len(curve))])
+        ends, level = np.array([1.0, float(len(curve))]), np.full(2, bounds[name])
         series.append(Series(f"bound: {name}", ends, level, color=place, dashed=True))
-    return Chart("bound", "", "queries seen", f"cumulative loss, 1 - {measure}", series, log_y=True)
+    draw(Chart("bound", "", "queries seen", f"cumulative loss, 1 - {measure}", series, log_y=True), path)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
 
@@ -59,8 +59,9 @@ class Orders:
     csv: Annotated[Path | None, typer.Option(help="CSV file for the results of all orders."), Writes()] = None
     latex: Annotated[Path | None, typer.Option(help="File for a LaTeX table (booktabs)."), Writes()] = None
 
-    def are_asked_for(self) -> bool:
-        """Tell if any of the options is given."""
+    @property
+    def are_given(self) -> bool:
+        """True if any of the options is given."""
         return any(option is not None for option in (self.test, self.orders, self.seeds, self.csv, self.latex))
 
     def chosen_seeds(self) -> list[int]:
@@ -78,18 +79,13 @@ class Orders:
         return seeds
 
 
-def compare_over_orders(
-    learners: "dict[str, pr.Learner]",
-    recorded: "list[pr.Measure]",
-    reading: Reading,
-    orders: Orders,
-    plot: Path | None,
-    seed: int,
-    *,
-    as_json: bool,
-) -> None:
-    """Compare learners over orders, write what is asked for, and show the table."""
-    start = time.perf_counter()
+Learners: TypeAlias = "dict[str, pr.Learner]"
+
+
+def _compare_orders(
+    learners: Learners, recorded: "list[pr.Measure]", reading: Reading, orders: Orders
+) -> "pr.Comparison":
+    """Compare learners over several orders of all queries."""
     seeds = orders.chosen_seeds()
     with ProgressBar("reading") as bar:
         stream = _whole(reading, bar)
@@ -102,28 +98,8 @@ def compare_over_orders(
             done += len(next(iter(traces.values())))
             bar(done, len(seeds) * len(stream))
 
-        result = pr.compare(
-            learners,
-            stream,
-            recorded,
-            test=test,
-            orders=seeds,
-            n_threads=reading.n_threads,
-            on_block=advance,
-            on_error="drop",
-        )
-    for name, reason in result.dropped.items():
-        complain(f"warning: {name} failed and was dropped: {reason}")
-    if plot is not None:
-        result.plot(plot)
-    if orders.csv is not None:
-        result.save_csv(orders.csv, seed=seed)
-    if orders.latex is not None:
-        result.save_latex(orders.latex, seed=seed)
-    if as_json:
-        print_json(result.as_plain(seed=seed) | {"seed": seed, "seconds": round(time.perf_counter() - start, 3)})
-        return
-    _show(result, seed)
+        options: dict[str, Any] = {"n_threads": reading.n_threads, "on_block": advance, "on_error": "drop"}
+        return pr.compare(learners, stream, recorded, test=test, orders=seeds, **options)
 
 
 def _whole(reading: Reading, bar: ProgressBar) -> "pr.QueryStream":
@@ -149,7 +125,7 @@ def _held_out(reading: Reading, files: list[str], stream: "pr.QueryStream") -> "
     return chain([first], blocks)
 
 
-def _show(result: "pr.Comparison", seed: int) -> None:
+def _show_orders(result: "pr.Comparison", seed: int) -> None:
     from perceptrank.evaluation.comparison_tables import joined, marks
 
     several = len(result.seeds) > 1
@@ -214,21 +190,30 @@ def compare(
     rates = [] if learning_rate is None else parse_rates(learning_rate)
     learners = _learners(algorithm or ["all"], rates, settings.given())
     recorded = parse_all(record or DEFAULT_RECORD)
-    if orders.are_asked_for():
-        if cluster.is_used:
-            raise ValueError("several orders are run on this machine: leave out --dask and --scheduler")
-        compare_over_orders(learners, recorded, reading, orders, plot, seed, as_json=as_json)
-        return
     start = time.perf_counter()
-    result = (
-        _compared_on(cluster, learners, recorded, reading)
-        if cluster.is_used
-        else _compared(learners, recorded, reading, start)
-    )
+    if orders.are_given and cluster.is_used:
+        raise ValueError("several orders are run on this machine: leave out --dask and --scheduler")
+    if orders.are_given:
+        result = _compare_orders(learners, recorded, reading, orders)
+    elif cluster.is_used:
+        result = _compare_on(cluster, learners, recorded, reading)
+    else:
+        result = _compare(learners, recorded, reading, start)
     for name, reason in result.dropped.items():
         complain(f"warning: {name} failed and was dropped: {reason}")
     if plot is not None:
         result.plot(plot)
+    if orders.csv is not None:
+        result.save_csv(orders.csv, seed=seed)
+    if orders.latex is not None:
+        result.save_latex(orders.latex, seed=seed)
+    seconds = round(time.perf_counter() - start, 3)
+    if orders.are_given and as_json:
+        print_json(result.as_plain(seed=seed) | {"seed": seed, "seconds": seconds})
+        return
+    if orders.are_given:
+        _show_orders(result, seed)
+        return
     first = recorded[0]
     rows, shown_rows = [], []
     for standing in result.standings(first, seed=seed):
@@ -243,7 +228,7 @@ def compare(
     extra = {
         "measure": str(first),
         "queries": n_queries,
-        "seconds": round(time.perf_counter() - start, 3),
+        "seconds": seconds,
         "confidence": 0.95,
         "dropped": result.dropped,
         "seed": seed,
@@ -254,17 +239,15 @@ def compare(
         print("behind: best mean minus this mean; significant: the whole interval is above 0.")
 
 
-def _compared(
-    learners: "dict[str, pr.Learner]", recorded: "list[pr.Measure]", reading: Reading, start: float
-) -> "pr.Comparison":
+def _compare(learners: Learners, recorded: "list[pr.Measure]", reading: Reading, start: float) -> "pr.Comparison":
     shown = _LiveTable(list(learners), str(recorded[0]), start)
     with ProgressBar("comparing") as bar, shown:
         blocks = reading.blocks(_nothing if shown.is_live else bar)
         return pr.compare(learners, blocks, recorded, n_threads=reading.n_threads, on_block=shown, on_error="drop")
 
 
-def _compared_on(
-    cluster: Cluster, learners: "dict[str, pr.Learner]", recorded: "list[pr.Measure]", reading: Reading
+def _compare_on(
+    cluster: Cluster, learners: Learners, recorded: "list[pr.Measure]", reading: Reading
 ) -> "pr.Comparison":
     from perceptrank.distributed.comparing import compare as compare_on
 
@@ -273,7 +256,7 @@ def _compared_on(
         return compare_on(learners, reading.files, recorded, client, on_error="drop", progress=bar, **reading.options())
 
 
-def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> "dict[str, pr.Learner]":
+def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> Learners:
     """Make each learner, once for every rate if its rankings depend on that."""
     names = sorted(pr.algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
     unknown = [key for key in settings if not any(has_setting(name, key) for name in names)]

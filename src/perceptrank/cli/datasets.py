@@ -1,7 +1,7 @@
 """The command `datasets`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -9,9 +9,6 @@ import perceptrank as pr
 from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.streams import complain, say
 from perceptrank.cli.terminal.tables import print_json, print_rows
-
-if TYPE_CHECKING:
-    from perceptrank.datasets.catalogue import DataSet
 
 
 def datasets(
@@ -53,14 +50,14 @@ def datasets(
         print(f"      {data_set.home} ({data_set.terms})")
 
 
-def _files(data_set: "DataSet", root: Path) -> dict[str, list[int]]:
+def _files(data_set: "pr.DataSet", root: Path) -> dict[str, list[int]]:
     """List the folds in which each split is here."""
     folds, splits = data_set.folds, data_set.splits
     here = {split: [fold for fold in folds if data_set.find(root, split, fold)] for split in splits}
     return {split: folds for split, folds in here.items() if folds}
 
 
-def _summary(data_set: "DataSet", here: dict[str, list[int]]) -> str:
+def _summary(data_set: "pr.DataSet", here: dict[str, list[int]]) -> str:
     if not here:
         return "-"
     if here == dict.fromkeys(data_set.splits, data_set.folds):
@@ -73,7 +70,7 @@ def _summary(data_set: "DataSet", here: dict[str, list[int]]) -> str:
     return "; ".join(f"{split} of {folds}" for split, folds in shown.items())
 
 
-def _describe(data_set: "DataSet", here: dict[str, list[int]]) -> dict[str, Any]:
+def _describe(data_set: "pr.DataSet", here: dict[str, list[int]]) -> dict[str, Any]:
     return {
         "name": data_set.name,
         "title": data_set.title,

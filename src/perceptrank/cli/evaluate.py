@@ -158,10 +158,11 @@ def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> N
         for name in result.traces
     ]
     print_rows(means, f"{len(result.traces)} models on {len(result):,} held-out queries")
-    rows = [
-        {"model": each.model, "measure": each.measure, **_columns(each, percent), **_counts(each)}
-        for each in result.differences
-    ]
+    rows = []
+    for each in result.differences:
+        counts = {"better": each.n_better, "worse": each.n_worse}
+        counts |= {"queries that count": each.n_queries} if is_wide() else {}
+        rows.append({"model": each.model, "measure": each.measure, **_columns(each, percent), **counts})
     print_rows(rows, f"Differences to {result.incumbent}; their intervals hold all at once")
     if result.slices:
         _show_slices(result, by or "", percent)
@@ -174,11 +175,6 @@ def _columns(difference: "pr.Difference", percent: str) -> dict[str, Any]:
     interval = "few queries" if difference.is_small else f"{difference.low:+.4f} to {difference.high:+.4f}"
     mean = difference.difference
     return {"difference": "-" if math.isnan(mean) else f"{mean:+.4f}", percent: interval}
-
-
-def _counts(difference: "pr.Difference") -> dict[str, Any]:
-    counts: dict[str, Any] = {"better": difference.n_better, "worse": difference.n_worse}
-    return counts | ({"queries that count": difference.n_queries} if is_wide() else {})
 
 
 def _show_slices(result: "pr.Evaluation", by: str, percent: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.making import make_learner, setting_in
-from perceptrank.cli.options.cluster import Sharing, learn_from_shards
+from perceptrank.cli.options.cluster import Sharing, check_files
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
@@ -66,6 +66,15 @@ class Keeping:
         if self.plot is not None:
             trace.plot(self.plot, window=max(1, len(trace) // _WINDOWS) if self.alerts else None, changes=changes)
 
+    def report(self, rows: list[Any], title: str, facts: dict[str, Any], start: float, *, as_json: bool) -> None:
+        """Print what was learned, in how many seconds, and whether it is saved."""
+        seconds, saved = time.perf_counter() - start, None if self.save is None else str(self.save)
+        extra = facts | {"seconds": round(seconds, 3), "saved": saved}
+        show(rows, title=title, as_json=as_json, extra=extra)
+        if facts["queries"] and not as_json:
+            counts = ", ".join(f"{facts[name]:,} {name}" for name in ("queries", "documents") if name in facts)
+            say(f"{counts} in {seconds:.1f} s; {f'saved to {saved}' if saved else 'not saved (--save FILE)'}")
+
     def keep(self, learner: "pr.Learner", run: Run, traces: "list[pr.Trace]") -> None:
         """Save the trace, then the model: if the power fails between, the trace is cut to the model when resuming."""
         from perceptrank.io.model_file import write_model
@@ -108,9 +117,7 @@ def learn(
     measures = parse_all(record or DEFAULT_RECORD)
     learner, run, traces = _begin(algorithm, settings.given(learning_rate=learning_rate), measures, keeping)
     if sharing.is_used:
-        saved = None if keeping.save is None else str(keeping.save)
-        whole = learn_from_shards(learner, measures, reading, sharing, keeping.trace, saved, as_json=as_json)
-        keeping.draw(whole, [])
+        _learn_from_shards(learner, measures, reading, sharing, keeping, as_json=as_json)
         return
     weights = None if learner.n_queries else _weights_of(keeping.start_from)
     start = time.perf_counter()
@@ -146,28 +153,74 @@ def learn(
         whole = pr.Trace.concatenate(traces)
         changes = whole.changes() if keeping.alerts else []
         keeping.draw(whole, changes)
-        row = {"algorithm": learner.name}
-        row |= {str(measure): plain(whole.mean(measure)) for measure in whole.measures}
-        row |= {"queries": len(whole), "updates": whole.n_updates}
-    seconds = time.perf_counter() - start
-    extra = {
-        "model": repr(learner),
-        "queries": n_queries,
-        "documents": n_documents,
-        "seconds": round(seconds, 3),
-        "saved": None if keeping.save is None else str(keeping.save),
-    }
+        row = {"algorithm": learner.name, **_means(whole), "queries": len(whole), "updates": whole.n_updates}
+    facts: dict[str, Any] = {"model": repr(learner), "queries": n_queries, "documents": n_documents}
     if keeping.alerts:
-        extra["changes"] = [asdict(change) for change in changes]
+        facts["changes"] = [asdict(change) for change in changes]
     if traces or as_json:
-        show([row], title="Ranked, measured, then learned from", as_json=as_json, extra=extra)
-    if n_queries and not as_json:
-        saved = f"; saved to {keeping.save}" if keeping.save is not None else "; not saved (--save FILE)"
-        say(f"{n_queries:,} queries, {n_documents:,} documents in {seconds:.1f} s{saved}")
+        keeping.report([row], "Ranked, measured, then learned from", facts, start, as_json=as_json)
     if traces and keeping.alerts and not as_json:
         alarms = [str(change) for change in changes] or ["no alarm, rankings have not become worse"]
         for alarm in alarms:
             say(f"{whole.measures[0]}: {alarm}")
+
+
+def _learn_from_shards(
+    learner: "pr.Learner",
+    measures: "list[pr.Measure]",
+    reading: Reading,
+    sharing: Sharing,
+    keeping: Keeping,
+    *,
+    as_json: bool,
+) -> None:
+    """Learn from files on a cluster, epoch after epoch."""
+    from perceptrank.distributed.learning import Progress
+    from perceptrank.distributed.learning import learn as learn_shards
+    from perceptrank.distributed.mixing import check_mixable
+
+    check_files(reading)
+    check_mixable(learner)
+    first, start = learner.n_queries, time.perf_counter()
+    options = reading.options() | ({"names": learner.model.needed_names} if learner.model.needed_names else {})
+    epochs = sharing.epochs or 5
+    with sharing.client() as client, ProgressBar("learning") as bar:
+
+        def tell(progress: Progress) -> None:
+            bar(progress.epoch * progress.shards + progress.done, progress.epochs * progress.shards)
+            if progress.done == progress.shards:
+                means = ", ".join(f"{name} {mean:.4f}" for name, mean in progress.means.items())
+                complain(f"epoch {progress.epoch + 1} of {epochs}: {progress.shards} shards; the last one had {means}")
+
+        learned = learn_shards(
+            learner,
+            reading.files,
+            client,
+            epochs=epochs,
+            measures=measures,
+            shards=sharing.shards,
+            checkpoint=sharing.keep_epochs,
+            progress=tell,
+            **options,
+        )
+    whole = pr.Trace.concatenate(trace for epoch in learned.traces for trace in epoch)
+    if keeping.trace is not None:
+        whole.save(keeping.trace)
+    if keeping.save is not None:
+        learner.save(keeping.save)
+    rows = []
+    for number, of_shards in enumerate(learned.traces, 1):
+        trace = learned.trace(number - 1)
+        counts = {"shards": len(of_shards), "queries": len(trace), "updates": trace.n_updates}
+        rows.append({"epoch": number, **_means(trace), **counts})
+    facts = {"model": repr(learner), "queries": learner.n_queries - first, "epochs": epochs}
+    title = "Ranked, measured, then learned from, shard by shard"
+    keeping.report(rows, title, facts, start, as_json=as_json)
+    keeping.draw(whole, [])
+
+
+def _means(trace: "pr.Trace") -> dict[str, Any]:
+    return {str(measure): plain(trace.mean(measure)) for measure in trace.measures}
 
 
 def _weights_of(path: Path | None) -> dict[str, float] | None:

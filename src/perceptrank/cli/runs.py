@@ -8,16 +8,11 @@ found again when resuming; where the queries come from, and how they are cut int
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import perceptrank as pr
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from perceptrank.stream.sparse import AnyFeatures
 
 
 class Run:
@@ -68,17 +63,14 @@ class Run:
                 self._check(fingerprint(block, start - 1), known, block, start - 1, saved)
             if start < len(block):
                 # Interrupted, a model has learned all of the block or nothing: both ends are kept.
-                count = self.first + seen
-                self._ends = {count - len(block) + start: self._last(), count: fingerprint(block, len(block) - 1)}
+                count, last = self.first + seen, self._ends[max(self._ends)]
+                self._ends = {count - len(block) + start: last, count: fingerprint(block, len(block) - 1)}
                 yield block[start:] if start else block
         if seen < self.position:
             raise ValueError(
                 f"{saved} has learned from {self.position:,} queries in this run, and the files have {seen:,}: "
                 "they are not those that the run began with"
             )
-
-    def _last(self) -> str:
-        return self._ends[max(self._ends)]
 
     def _check(self, current: str, known: str, block: "pr.QueryStream", q: int, saved: Path | None) -> None:
         if known and current != known:
@@ -96,19 +88,15 @@ class Run:
 
 def fingerprint(block: "pr.QueryStream", q: int) -> str:
     """Return a hash of a query: its name, grades and features."""
+    from perceptrank.stream.sparse import SparseFeatures
+
     start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
     features = block.X[start:stop]
     digest = hashlib.sha256(f"{block.qids[q]} {features.dtype} {features.shape}\n".encode(errors="surrogatepass"))
-    for array in _arrays(features):
+    for array in features._rebased().arrays if isinstance(features, SparseFeatures) else [features]:
         digest.update(array.tobytes())
     digest.update(block.relevance[start:stop].tobytes())
     return digest.hexdigest()[:32]
-
-
-def _arrays(features: "AnyFeatures") -> "Iterable[npt.NDArray[Any]]":
-    from perceptrank.stream.sparse import SparseFeatures
-
-    return features._rebased().arrays if isinstance(features, SparseFeatures) else [features]
 
 
 def fingerprint_of_file(path: Path) -> str:

@@ -120,7 +120,7 @@ def serve(
     """Run a service that ranks, logs the answers of users, acknowledges them, and learns from them.
 
     An answer that was acknowledged is never lost, and after any crash the model is, bit for bit, the one that learns
-    the log offline. Stops in order on SIGTERM and Ctrl-C. docs/serve.md is a walk through it.
+    the log offline. Stops in order on SIGTERM and Ctrl-C. docs/serve.md is a tutorial.
 
     Example: perceptrank serve --model model.json --data ranker --port 8080
     """
@@ -140,9 +140,10 @@ def serve(
     from perceptrank.serve.http.server import listen, run
     from perceptrank.serve.page import progress
     from perceptrank.serve.service import Service
+    from perceptrank.serve.settings import Limits, Settings
 
     tables, access, log = Config.read(config), Access(data), set_up(log_format)
-    settings, limits = tables.settings(promote_at=promote_at), tables.limits(rate_limit=rate_limit)
+    settings, limits = tables.table(Settings, promote_at=promote_at), tables.table(Limits, rate_limit=rate_limit)
     models, fixed = _models("--model", model or []), _models("--incumbent", incumbent or [])
     if both := sorted(models.keys() & fixed.keys()):
         raise ValueError(f"--model and --incumbent both name the ranker {both[0]}: it learns, or it stays as it is")

@@ -108,9 +108,8 @@ class DataSet:
         base = Path(root)
         name = self.files[split].format(fold=fold)
         inside = [base / folder for folder in self.folders]
-        itself = (
-            [base] if any(Path(folder).name.lower() == base.resolve().name.lower() for folder in self.folders) else []
-        )
+        own_name = base.resolve().name.lower()
+        itself = [base] if any(Path(folder).name.lower() == own_name for folder in self.folders) else []
         for folder in [*inside, *itself]:
             for suffix in ("", *SUFFIXES):
                 if (path := folder / (name + suffix)).is_file():
@@ -209,7 +208,7 @@ class _Catalogue(dict[str, DataSet]):
     """Data sets by name; the error for an unknown name lists the known ones."""
 
     def __missing__(self, name: str) -> DataSet:
-        raise KeyError(f"unknown data set {name!r}; known are {', '.join(self)}")
+        raise KeyError(f"unknown data set {name!r}; known: {', '.join(self)}")
 
 
 @cache

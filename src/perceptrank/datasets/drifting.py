@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
@@ -25,20 +23,20 @@ def drifting(
     noise: float = 1.0,
     seed: int = 0,
 ) -> QueryStream:
-    """Simulate queries that a linear ranker grades, which changes on the way.
+    """Simulate queries graded by a linear ranker that changes over time.
 
     Features are standard normal. The height of a document is its product with the ranker of the query, a unit vector,
-    plus Gaussian noise; grades 0 to 4 are cut at its quantiles, so that grades are as frequent in every part of the
-    stream: only what they depend on changes.
+    plus Gaussian noise; grades 0 to 4 are cut at its quantiles, so that their frequencies are the same in every part of
+    the stream: only what they depend on changes.
 
     Parameters
     ----------
     n_queries : int
     drift : "none", "abrupt", "gradual", or "rotating"
-        One ranker for all queries; another, drawn at random, after every `period` queries; rankers in between while one
-        becomes the next; or one that turns in a plane, by a right angle in a period.
+        One ranker for all queries; a new random ranker after every `period` queries; a gradual transition between such
+        rankers; or one that rotates in a plane, by a right angle per period.
     period : int
-        Queries until the ranker is another.
+        Number of queries until the ranker has changed.
     n_documents : int
         Number of documents per query.
     n_features : int
@@ -53,11 +51,9 @@ def drifting(
     QueryStream(100 queries, 2000 documents, 20 features)
     """
     check_choice("drift", drift, DRIFTS)
-    counts: dict[str, Any] = {"n_queries": n_queries, "period": period, "n_documents": n_documents}
-    for name, value in counts.items():
+    for name, value in {"n_queries": n_queries, "period": period, "n_documents": n_documents}.items():
         check_positive_whole(name, value)
-    if check_positive_whole("n_features", n_features) < 2:
-        raise ValueError(f"n_features must be at least 2, got {n_features}")
+    check_positive_whole("n_features", n_features, least=2)
     check_not_negative("noise", noise)
     check_seed(seed)
     rng = np.random.default_rng(seed)

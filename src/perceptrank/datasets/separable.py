@@ -166,8 +166,7 @@ class _Simulation:
     ) -> None:
         check_positive_whole("n_documents", n_documents)
         check_positive_whole("n_grades", n_grades)
-        if check_positive_whole("n_features", n_features) < 2:
-            raise ParameterError("n_features", "must be at least 2", n_features)
+        check_positive_whole("n_features", n_features, least=2)
         check_positive("margin", margin)
         check_not_negative("noise", noise)
         if not 0 <= as_number(label_noise) <= 1:

@@ -41,8 +41,8 @@ class Teacher:
 
     def predict(self, X: npt.ArrayLike) -> Floats:
         """Return the grade of each document, without noise and before it is rounded."""
-        grades: Floats = self._trees.predict(np.asarray(X))
-        return grades
+        found: Floats = self._trees.predict(np.asarray(X))
+        return found
 
     def scores(self, stream: QueryStream) -> Floats:
         """Return the grade of each document of a stream, without noise and before it is rounded."""
@@ -105,11 +105,11 @@ def teacher_stream(
     n_trees: int = 200,
     seed: int = 0,
 ) -> TeacherStream:
-    """Simulate a long stream with a truth that is not linear, from real judgements.
+    """Simulate a long stream with nonlinear grades, from real judgements.
 
-    A tree ensemble is fitted to the real grades: the teacher. Documents are real ones, drawn at random from all queries
-    and moved a little towards another one, so that none comes twice; queries have real lengths. The teacher grades the
-    documents, noise is added, and the sums become grades that are as frequent as the real ones.
+    A tree ensemble, the teacher, is fitted to the real grades. Documents are drawn at random from all queries and moved
+    a little towards another document, so that none comes twice; queries have real lengths. The teacher scores the
+    documents, noise is added, and the sums become grades with the frequencies of the real ones.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def teacher_stream(
     noise : float
         Standard deviation of the noise, relative to that of the teacher's grades.
     smoothing : float
-        A document moves up to this share of the way to another one, at least 0 and less than 1; 0 leaves real ones.
+        A document moves up to this share of the way to another, at least 0 and less than 1; 0 keeps documents as is.
     n_trees : int
         Size of the teacher.
     seed : int
@@ -127,7 +127,7 @@ def teacher_stream(
     Returns
     -------
     TeacherStream
-        Re-iterable blocks, always the same ones; its `teacher` is the ranker that knows the truth.
+        Re-iterable blocks, the same each time; its `teacher` is the ranker that knows the truth.
 
     Examples
     --------
@@ -141,14 +141,13 @@ def teacher_stream(
     """
     if not isinstance(stream, QueryStream):
         raise TypeError(f"stream must be a QueryStream, got {type(stream).__name__}")
-    counts: dict[str, Any] = {"n_queries": n_queries, "n_trees": n_trees}
-    for name, value in counts.items():
-        check_positive_whole(name, value)
-    for name, value in {"noise": noise, "smoothing": smoothing}.items():
-        check_not_negative(name, value)
+    check_positive_whole("n_queries", n_queries)
+    check_positive_whole("n_trees", n_trees)
+    check_not_negative("noise", noise)
+    check_not_negative("smoothing", smoothing)
     if smoothing >= 1:
         raise ParameterError("smoothing", "must be less than 1", smoothing)
     check_seed(seed)
     if not len(stream) or (stream.relevance == stream.relevance[0]).all():
-        raise ValueError("the stream must have documents of different grades, for a teacher to learn from")
+        raise ValueError("stream must have documents of different grades for the teacher to learn from")
     return TeacherStream(stream, Teacher(stream, n_trees, seed), n_queries, noise, smoothing, seed)

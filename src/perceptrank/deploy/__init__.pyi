@@ -1,7 +1,7 @@
 from .agreement import Parity as Parity
 from .agreement import parity as parity
-from .explanation.changes import FeatureChange as FeatureChange
 from .explanation.contributions import Contributions as Contributions
+from .explanation.effects import FeatureChange as FeatureChange
 from .explanation.explanation import Explanation as Explanation
 from .explanation.explanation import explain as explain
 from .exports import Export as Export

@@ -7,11 +7,13 @@ import numpy as np
 
 from perceptrank.deploy.folding import Folded, count_left_out, fold_function, refuse, take_columns
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.thresholds import is_rising, raw_thresholds
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.transforms.forms import Piecewise
 from perceptrank.transforms.transform import Transform
+
+_BITS = 64
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 class ScoreCurve(NamedTuple):
@@ -125,15 +127,53 @@ def read_additive(function: RankingFunction) -> Additive | None:
     notes = [*function.notes(), *folded.notes]
     if not all(transform.is_settled for transform in (*before, bins)):
         notes.append("edges of bins are those that the model has now: export it again when it has learned on")
-    return Additive(
-        function.algorithm,
-        tuple(curves),
-        functions.has_steps,
-        bias,
-        n,
-        not any(transform.learns for transform in before),
-        tuple(dict.fromkeys(notes)),
-    )
+    are_data, distinct = not any(transform.learns for transform in before), tuple(dict.fromkeys(notes))
+    return Additive(function.algorithm, tuple(curves), functions.has_steps, bias, n, are_data, distinct)
+
+
+def is_rising(transform: Transform) -> bool:
+    """Tell if a transform makes a function of each feature alone that never falls."""
+    return transform.rises and transform.scope == "feature"
+
+
+def raw_thresholds(transforms: list[Transform], edges: Floats) -> Floats:
+    """Return raw thresholds of edges that features have after transforms that are rising.
+
+    The transformed feature is above an edge if and only if the raw one is above the threshold, which is the largest
+    number of double precision that is not: so no document changes its bin by rounding. It is found by bisection.
+
+    A threshold is infinite where no finite number is above the edge, minus infinite where all are.
+
+    Examples
+    --------
+    >>> from perceptrank.transforms import Clip
+    >>> raw_thresholds([Clip(2.0)], np.array([[-3.0, 1.0, 2.0]]))
+    array([[-inf,   1.,  inf]])
+    """
+    if not transforms:
+        return edges.copy()
+
+    def is_above(X: Floats) -> Any:
+        with np.errstate(over="ignore"):
+            for transform in transforms:
+                X = transform.evaluate(X)
+        return X > edges.T
+
+    low, high = np.full(edges.T.shape, -_LARGEST), np.full(edges.T.shape, _LARGEST)
+    always, never = is_above(low), ~is_above(high)
+    lows, highs = _flip_negative(low.view(np.int64)), _flip_negative(high.view(np.int64))
+    for _ in range(_BITS):
+        middles = (lows >> 1) + (highs >> 1) + (lows & highs & 1)
+        above = is_above(_flip_negative(middles).view(np.float64))
+        lows, highs = np.where(above, lows, middles), np.where(above, middles, highs)
+    numbers = _flip_negative(lows).view(np.float64)
+    thresholds: Floats = np.where(always, -np.inf, np.where(never, np.inf, numbers)).T
+    return thresholds
+
+
+def _flip_negative(bits: Any) -> Any:
+    """Turn bits of double precision into whole numbers in the same order, or back."""
+    return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
 
 
 def _steps(names: tuple[str, ...], functions: Piecewise, before: list[Transform], weights: Floats) -> list[ScoreCurve]:
@@ -154,18 +194,10 @@ def _steps(names: tuple[str, ...], functions: Piecewise, before: list[Transform]
             else:
                 kept.append(edge)
                 heights.append(own[place])
-        curves.append(_merged(ScoreCurve(name, 0, (), tuple(kept), tuple(heights))))
+        steps = [k for k in range(len(kept)) if heights[k + 1] != heights[k]]  # other edges are left out
+        levels_of = (heights[0], *(heights[k + 1] for k in steps))
+        curves.append(ScoreCurve(name, 0, (), tuple(kept[k] for k in steps), levels_of))
     return curves
-
-
-def _merged(curve: ScoreCurve) -> ScoreCurve:
-    """Return steps without edges at which there is no step."""
-    edges, heights = [], [curve.heights[0]]
-    for edge, height in zip(curve.edges, curve.heights[1:], strict=True):
-        if height != heights[-1]:
-            edges.append(edge)
-            heights.append(height)
-    return curve._replace(edges=tuple(edges), heights=tuple(heights))
 
 
 def _lines(names: tuple[str, ...], functions: Piecewise, before: list[Transform], weights: Floats) -> list[ScoreCurve]:

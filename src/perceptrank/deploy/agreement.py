@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
 
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import DOUBLE, Target
+from perceptrank.deploy.target import DOUBLE
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
@@ -27,27 +27,24 @@ class Parity:
     Attributes
     ----------
     target : str
-        What the model was exported to.
+        The target that the model was exported to.
     engine : str
-        What has scored the documents, with its version; it starts with "emulated" if no engine has.
+        The engine that has scored the documents, with its version; it starts with "emulated" if none has.
     queries, documents : int
         How many were ranked.
     same : int
-        Number of queries in exactly the same order; documents of scores that are equal, by the model or by rounding,
-        may be in any, and scores of the model that differ by no more than sums in another order do are equal.
+        Number of queries in exactly the same order, up to documents whose scores are equal but for rounding.
     reversed : int
         Number of queries with documents in another order, or of equal scores by the engine, whose scores by the model
-        differ by more than rounding, or more than the tolerance that was given; a shift is no part of these.
-    difference : float
-        Largest difference of scores, relative to the largest absolute score of the query.
-    tolerance : float
-        What that may be: by rounding and what the engine is known to do otherwise, or what was given.
+        differ by more than rounding, or more than the given tolerance.
+    difference, tolerance : float
+        Largest difference of scores, relative to the largest absolute score of the query, and what it may be.
     first : value or None
         Id of the first query in another order, or if there is none, of the first whose scores differ too much.
     notes : tuple of str
         Those of the export.
     reason : str
-        What the engine does otherwise than the model, if documents are in another order and that is known.
+        The known reason why the engine ranks otherwise, if it does.
     """
 
     target: str
@@ -86,7 +83,7 @@ def parity(
     Parameters
     ----------
     model : learner
-        One that has learned.
+        It must have learned.
     stream : QueryStream or iterable of blocks
         Queries to rank.
     target : str
@@ -94,8 +91,8 @@ def parity(
     queries : int, optional
         How many queries to rank, the first ones; by default all, or 200 if a search engine is asked over the network.
     tolerance : float, optional
-        By how much scores may differ, relative to the largest absolute score of a query, and documents be in another
-        order; by default what rounding does, and scores by what the engine is known to do otherwise, too.
+        Largest difference of scores, relative to the largest absolute score of a query, that is not reported; by
+        default that of rounding and of what the engine is known to do otherwise.
     **options
         Those of the target.
 
@@ -114,8 +111,8 @@ def parity(
     >>> stream = pr.separable(50).stream
     >>> ranker = pr.ListwisePerceptron(transforms="running")
     >>> trace = ranker.learn(stream)
-    >>> found = parity(ranker, stream, "python")
-    >>> found.agrees, found.same, found.queries
+    >>> result = parity(ranker, stream, "python")
+    >>> result.agrees, result.same, result.queries
     (True, 50, 50)
     """
     chosen, function = make_target(target, options), RankingFunction.of(model)
@@ -127,29 +124,36 @@ def parity(
     exported, engine = chosen.export(function), chosen.engine()
     allowed = chosen.tolerance(function) if tolerance is None else float(tolerance)
     in_order = chosen.order_tolerance(function) if tolerance is None else float(tolerance)
-    found = Parity(target, engine, 0, 0, 0, 0, 0.0, allowed, None, exported.notes)
-    differs: list[Any] = []
-    for block in _first(stream, chosen.sample() if queries is None else queries):
+    n_queries = n_documents = same = turned = 0
+    worst, differs = 0.0, list[Any]()
+    left = chosen.sample() if queries is None else queries
+    for whole in as_blocks(stream, required=True):
+        block = whole if left is None else whole[:left]
         for part in _parts(block, int(np.count_nonzero(function.weights))):
             aligned = function.aligned(part)
             own = model.scores(aligned)
             scores = chosen.scores(function, exported, aligned.X, aligned.offsets)
-            _check(scores, own, chosen)
-            both = own, own + chosen.adds(function), scores + chosen.drops(function)
-            found = _compared(found, part, both, differs, in_order)
-    reason = chosen.why_another_order() if found.reversed else ""
-    return replace(found, first=min(differs)[2] if differs else None, reason=reason)
-
-
-def _first(stream: Blocks, queries: int | None) -> Iterator[QueryStream]:
-    """Yield the blocks of a stream as far as there are so many queries."""
-    left = queries
-    for block in as_blocks(stream, required=True):
-        yield block if left is None else block[:left]
-        if left is not None:
-            left -= min(left, len(block))
-            if not left:
-                return
+            if scores.shape != own.shape:
+                raise ValueError(f"the engine of {target} returned {len(scores)} scores for {len(own)} documents")
+            if not np.isfinite(scores).all():
+                raise ValueError(f"the engine of {target} returned scores that are not finite")
+            expected, scores = own + chosen.adds(function), scores + chosen.drops(function)
+            for q, rows in enumerate(starmap(slice, pairwise(part.offsets))):
+                largest = float(np.abs(expected[rows]).max())
+                difference = float(np.abs(expected[rows] - scores[rows]).max()) / (largest or 1.0)
+                worst, size = max(worst, difference), float(np.abs(own[rows]).max())
+                reverses = is_reversed(own[rows], scores[rows], in_order * size, ties=True)
+                same += not reverses and not is_reversed(own[rows], scores[rows], DOUBLE * size)
+                turned += reverses
+                if reverses or difference > allowed:
+                    differs = [min([*differs, (not reverses, n_queries + q, part.qids[q])])]
+            n_queries, n_documents = n_queries + len(part), n_documents + part.n_documents
+        left = None if left is None else left - len(block)
+        if left == 0:
+            break
+    first, reason = differs[0][2] if differs else None, chosen.why_another_order() if turned else ""
+    counts = n_queries, n_documents, same, turned
+    return Parity(target, engine, *counts, worst, allowed, first, exported.notes, reason)
 
 
 def _parts(block: QueryStream, n_weights: int) -> Iterator[QueryStream]:
@@ -162,41 +166,6 @@ def _parts(block: QueryStream, n_weights: int) -> Iterator[QueryStream]:
         stop = int(np.searchsorted(block.offsets, block.offsets[start] + most, side="right")) - 1
         yield block[start : max(stop, start + 1)]
         start = max(stop, start + 1)
-
-
-def _check(scores: Floats, expected: Floats, target: Target) -> None:
-    if scores.shape != expected.shape:
-        raise ValueError(f"the engine of {target.name} returned {len(scores)} scores for {len(expected)} documents")
-    if not np.isfinite(scores).all():
-        raise ValueError(f"the engine of {target.name} returned scores that are not finite")
-
-
-def _compared(
-    found: Parity, block: QueryStream, scores: tuple[Floats, Floats, Floats], differs: list[Any], in_order: float
-) -> Parity:
-    """Add the queries of a block, with scores of the model, those with a shift, and those of the engine."""
-    same = turned = 0
-    worst = found.difference
-    for q, (start, stop) in enumerate(pairwise(block.offsets)):
-        own, one, other = (each[start:stop] for each in scores)
-        largest = float(np.abs(one).max())
-        difference = float(np.abs(one - other).max()) / (largest or 1.0)
-        worst = max(worst, difference)
-        size = float(np.abs(own).max())
-        reverses = is_reversed(own, other, in_order * size, ties=True)
-        same += not reverses and not is_reversed(own, other, DOUBLE * size)
-        turned += reverses
-        if reverses or difference > found.tolerance:
-            differs.append((not reverses, found.queries + q, block.qids[q]))
-            differs[:] = [min(differs)]
-    return replace(
-        found,
-        queries=found.queries + len(block),
-        documents=found.documents + block.n_documents,
-        same=found.same + same,
-        reversed=found.reversed + turned,
-        difference=worst,
-    )
 
 
 def is_reversed(scores: Floats, others: Floats, tolerance: float, *, ties: bool = False) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import fields
 from typing import Any
 
 from perceptrank.deploy.ranking_function import RankingFunction
@@ -37,15 +38,15 @@ def targets() -> list[str]:
 
 
 def export(model: Any, target: str, **options: Any) -> Export:
-    """Export a model: return the file that another engine takes, with what must be known to use it.
+    """Export a model: return the file that another engine takes, with notes on its use.
 
-    Nothing is left out or rounded silently: what a target cannot express is an error that says why and the way out, and
-    limits that change no ranking are among the `notes`.
+    Nothing is left out or rounded silently: what a target cannot express is an error that says why and what to do, and
+    limits that change no ranking are among the notes.
 
     Parameters
     ----------
     model : learner
-        One that has learned, and ranks by one vector of weights.
+        It must have learned, and rank by one vector of weights.
     target : str
         One of `targets()`; docs/deploy.md has all of them, with what to do with the file.
     **options
@@ -54,7 +55,7 @@ def export(model: Any, target: str, **options: Any) -> Export:
     Raises
     ------
     ValueError
-        If the model cannot be expressed, with the reason and the way out; or there is no such target or option.
+        If the model cannot be expressed, or there is no such target or option.
     ImportError
         If the target needs a package that is not installed.
 
@@ -80,10 +81,11 @@ def make_target(name: str, options: dict[str, Any]) -> Target:
     """Return the target of a name with options; raise if there is none, or an option is unknown."""
     if name not in _TARGETS:
         raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {name!r}")
-    module, kind = _TARGETS[name]
-    made: type[Target] = getattr(importlib.import_module(f"perceptrank.deploy.engines.{module}"), kind)
+    module, class_name = _TARGETS[name]
+    kind: type[Target] = getattr(importlib.import_module(f"perceptrank.deploy.engines.{module}"), class_name)
+    known = [option.name for option in fields(kind)]
     for option in options:
-        if option not in made.options():
-            known = f"has the options {', '.join(made.options())}" if made.options() else "has no options"
-            raise ValueError(f"the target {name} {known}, got {option!r}")
-    return made(**options)
+        if option not in known:
+            has = f"has the options {', '.join(known)}" if known else "has no options"
+            raise ValueError(f"the target {name} {has}, got {option!r}")
+    return kind(**options)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple
 
-from perceptrank.distributed.executors import Executor, Outcome, Task, executor_of
+from perceptrank.distributed.executors import Outcome, Task, executor_of
 from perceptrank.distributed.mixing import MIXED_BY, MixedBy, SomeLearner, check_mixable, mixed
 from perceptrank.distributed.shards import Shard, as_shards
 from perceptrank.evaluation.trace import Trace
@@ -226,7 +226,12 @@ def learn(
     for epoch in range(first, epochs):
         before = ranker.model
         task = Task(ranker, recorded, holds=len(all_shards) > 1 and before.has_begun, traces=traces)
-        outcomes = _run_epoch(executor, task, all_shards, epoch, epochs, progress)
+        done: dict[int, Outcome] = {}
+        for number, outcome in executor.map(task, all_shards):
+            done[number] = outcome
+            if progress is not None:
+                progress(Progress(epoch, epochs, len(done), len(all_shards), outcome.means))
+        outcomes = [done[number] for number in range(len(all_shards))]
         if all(outcome.model.queries == before.queries for outcome in outcomes):
             raise ValueError("there are no queries to learn from: all shards are empty")
         after = mixed(before, [outcome.model for outcome in outcomes], mixed_by)
@@ -242,23 +247,6 @@ def learn(
         if kept_in is not None:
             kept_in.keep(ranker, epoch + 1, of_epoch)
     return Learned(ranker, kept)
-
-
-def _run_epoch(
-    executor: Executor,
-    task: Task,
-    shards: list[Shard],
-    epoch: int,
-    epochs: int,
-    progress: Callable[[Progress], object] | None,
-) -> list[Outcome]:
-    """Return what the shards have learned, in their order."""
-    outcomes: dict[int, Outcome] = {}
-    for number, outcome in executor.map(task, shards):
-        outcomes[number] = outcome
-        if progress is not None:
-            progress(Progress(epoch, epochs, len(outcomes), len(shards), outcome.means))
-    return [outcomes[number] for number in range(len(shards))]
 
 
 def _shards(parts: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[Shard]:

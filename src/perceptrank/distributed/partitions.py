@@ -153,16 +153,11 @@ def _mapped(
             "the ranker transforms features, perhaps within queries: bring queries together, frame.shuffle(qid), and "
             "say assume_grouped=True"
         )
-    chosen = list(features) if features is not None else _features_of(ranker, columns, qid)
+    learned = ranker.model.needed_names if features is None else features
+    others = [name for name in columns if name not in (qid, *declared())]
+    chosen = list(learned) if learned is not None and set(learned) <= set(columns) else others
     meta = frame._meta[qid].iloc[:0].astype(dtype).rename(name)
     return frame.map_partitions(_scored, ranker, qid, chosen, name, dtype, meta=meta)
-
-
-def _features_of(ranker: Learner, columns: list[str], qid: str) -> list[str]:
-    learned = ranker.model.needed_names
-    if learned is not None and set(learned) <= set(columns):
-        return list(learned)
-    return [name for name in columns if name not in (qid, *declared())]
 
 
 def _scored(frame: Any, ranker: Learner, qid: str, features: list[str], name: str, dtype: type) -> Any:

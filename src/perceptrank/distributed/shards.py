@@ -117,7 +117,9 @@ class StreamShard:
 
 def file_shards(paths: Sequence[Any], shards: int | None, options: dict[str, Any]) -> list[Shard]:
     """Deal files to shards in their order: one each, or as evenly as their sizes allow to so many shards."""
-    files = [file for path in paths for file in _files(path)]
+    files: list[str] = []
+    for path in map(os.fspath, paths):
+        files += [path] if is_store(Path(path)) else map(str, find_files(path))
     chosen = tuple(sorted(options.items()))
     if shards is None or shards == len(files):
         return [FileShard((path,), chosen) for path in files]
@@ -165,11 +167,6 @@ def _deal(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
         first = last
     ends.append(len(sizes))
     return list(itertools.pairwise(ends))
-
-
-def _files(name: Any) -> list[str]:
-    path = os.fspath(name)
-    return [path] if is_store(Path(path)) else [os.fspath(file) for file in find_files(path)]  # type: ignore[arg-type]
 
 
 def _size(path: str) -> int:

@@ -55,11 +55,10 @@ class PairedIntervals(NamedTuple):
 
 def paired_intervals(
     values: Floats,
-    n_orders: int,
     weights: Floats | None,
-    *,
-    confidence: float,
+    n_orders: int,
     n_measures: int,
+    confidence: float,
     n_resamples: int,
     seed: int,
 ) -> PairedIntervals:
@@ -125,12 +124,7 @@ class Intervals(NamedTuple):
 
 
 def simultaneous_intervals(
-    samples: Sequence[Floats],
-    weights: Sequence[Floats | None],
-    *,
-    confidence: float,
-    n_resamples: int,
-    seed: int,
+    samples: Sequence[Floats], weights: Sequence[Floats | None], *, confidence: float, n_resamples: int, seed: int
 ) -> Intervals:
     """Return confidence intervals for the mean of each column of each sample, which hold all at once.
 
@@ -143,10 +137,10 @@ def simultaneous_intervals(
     weights, has no interval, NaN.
     """
     drawn_from = [_Sample(sample, own) for sample, own in zip(samples, weights, strict=True)]
-    mean, error = np.array([one.means for one in drawn_from]), np.array([one.errors for one in drawn_from])
+    mean, error = np.array([own.means for own in drawn_from]), np.array([own.errors for own in drawn_from])
     low, high, critical = np.full((3, *mean.shape), np.nan)
-    n_not_zero = np.array([one.n_not_zero for one in drawn_from])
-    enough = np.array([one.n_effective for one in drawn_from]) >= FEWEST_QUERIES
+    n_not_zero = np.array([own.n_not_zero for own in drawn_from])
+    enough = np.array([own.n_effective for own in drawn_from]) >= FEWEST_QUERIES
     rare = enough & (n_not_zero < _FEWEST_NOT_ZERO)
     usual = enough & ~rare
     error_rate = (1 - confidence) / max(1, int(enough.sum()))
@@ -185,7 +179,7 @@ class _Sample:
         self.n_not_zero = np.count_nonzero(x, axis=0)
         self._centred: Floats = np.where(counted, x - self.means, np.nan)
         x = np.where(counted, x - self.means, 0.0)
-        sums = np.stack([one.sum(axis=0) for one in (w, w * x, w * w, w * w * x, w * w * x * x)])
+        sums = np.stack([terms.sum(axis=0) for terms in (w, w * x, w * w, w * w * x, w * w * x * x)])
         self.errors = _errors(sums, counted.sum(axis=0))
 
     def largest_deviations(self, chosen: Bools, most_rows: int, n_resamples: int, seed: int) -> Floats:

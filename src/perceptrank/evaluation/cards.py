@@ -42,7 +42,8 @@ def card(
     """
     left = [not any(_is_right(row[k]) for row in rows) for k in range(len(headings))]
     head = "".join(
-        f'<th style="{_style(left=k)};opacity:.75">{_safe(one)}</th>' for one, k in zip(headings, left, strict=True)
+        f'<th style="{_style(left=is_left)};opacity:.75">{_safe(heading)}</th>'
+        for heading, is_left in zip(headings, left, strict=True)
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     table = f'<table style="border:0;margin:.4em 0"><tr>{head}</tr>{body}</table>' if rows else ""

@@ -23,8 +23,8 @@ class Standing(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        Name of the learner.
+    name, letter : str
+        Name of the learner, and its mark in tables.
     mean, low, high : float
         Mean of the measure over all orders and queries, and its confidence interval.
     behind, behind_low, behind_high : float
@@ -33,8 +33,6 @@ class Standing(NamedTuple):
         The difference is significant: its whole interval is above 0.
     n_updates : int
         Number of rounds with an update, in all orders together.
-    letter : str
-        Its mark in tables.
     spread : float or None
         Standard deviation of the means of the orders; None if there is one order.
     per_order : tuple of float
@@ -262,16 +260,8 @@ class Comparison:
         chosen = self._chosen_measure(measure)
         key = chosen, on, confidence, n_resamples, seed
         if key not in self._known:
-            values, weights = self._counted(chosen, on)
-            self._known[key] = paired_intervals(
-                values,
-                len(self._sets[on]),
-                weights,
-                confidence=confidence,
-                n_measures=len(self.measures) if self.seeds else 1,
-                n_resamples=n_resamples,
-                seed=seed,
-            )
+            sizes = len(self._sets[on]), len(self.measures) if self.seeds else 1
+            self._known[key] = paired_intervals(*self._counted(chosen, on), *sizes, confidence, n_resamples, seed)
         return self._known[key]
 
     def _counted(self, measure: Measure, on: str) -> tuple[Floats, Floats | None]:

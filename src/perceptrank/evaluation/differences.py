@@ -26,8 +26,7 @@ class Difference(NamedTuple):
     difference, low, high : float
         ``new - old`` and its confidence interval, which is NaN with fewer than 30 queries.
     deviation : float
-        Standard deviation of the difference of one query: the standard error of the mean times the square root of the
-        number of queries.
+        Standard deviation of the difference of one query.
     critical : float
         Half-width of the interval in standard errors of the mean; NaN if it is not of that kind.
     n_queries, n_better, n_worse : int
@@ -81,7 +80,6 @@ def differences(
     weights: Floats | None,
     measures: Sequence[Measure],
     parts: Sequence[Bools],
-    *,
     confidence: float,
     seed: int,
 ) -> list[list[Difference]]:
@@ -97,7 +95,7 @@ def differences(
     new = np.stack([traces[name].values(measure) for name, measure in columns], axis=1)
     samples = [(new - old)[part] for part in parts]
     own = [None if weights is None else weights[part] for part in parts]
-    found = simultaneous_intervals(samples, own, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
+    intervals = simultaneous_intervals(samples, own, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
     rows = []
     for s, part in enumerate(parts):
         counted = ~np.isnan(samples[s]) & (True if weights is None else (weights[part] > 0)[:, None])
@@ -109,11 +107,11 @@ def differences(
                     str(measure),
                     weighted_mean(old[part, k], own[s]),
                     weighted_mean(new[part, k], own[s]),
-                    float(found.mean[s, k]),
-                    float(found.low[s, k]),
-                    float(found.high[s, k]),
-                    float(found.error[s, k] * np.sqrt(ns[k])) if ns[k] > 1 else np.nan,
-                    float(found.critical[s, k]),
+                    float(intervals.mean[s, k]),
+                    float(intervals.low[s, k]),
+                    float(intervals.high[s, k]),
+                    float(intervals.error[s, k] * np.sqrt(ns[k])) if ns[k] > 1 else np.nan,
+                    float(intervals.critical[s, k]),
                     int(ns[k]),
                     int((counted & (samples[s] > 0))[:, k].sum()),
                     int((counted & (samples[s] < 0))[:, k].sum()),

@@ -35,6 +35,7 @@ class Evaluation:
 
     - `measure`: a recorded Measure or its name; by default the first.
     - `model`: name of a ranker.
+    - `library`: library of a data frame, "pandas" or "polars", which must be installed.
 
     Parameters
     ----------
@@ -99,9 +100,7 @@ class Evaluation:
         return self._differences(self.measures, [np.ones(len(self), dtype=bool)])[0]
 
     def _differences(self, measures: Sequence[Measure], parts: Sequence[Any]) -> list[list[Difference]]:
-        return differences(
-            self.traces, self.query_weights, measures, parts, confidence=self.confidence, seed=self._seed
-        )
+        return differences(self.traces, self.query_weights, measures, parts, self.confidence, self._seed)
 
     @property
     def rule(self) -> str:
@@ -191,11 +190,6 @@ class Evaluation:
         """Convert to a data frame with one row per query.
 
         The columns are `qid`, `documents`, and for each measure and ranker one called "measure, ranker".
-
-        Parameters
-        ----------
-        library : either "pandas" or "polars"
-            Library of the frame; it must be installed.
         """
         columns: dict[str, Any] = {"qid": self.qids, "documents": self.sizes}
         for measure in self.measures:

@@ -56,12 +56,12 @@ def spread(values: Floats, best: float, digits: int = 3) -> Cell:
 
 # Says so where a table is wider than the page, and lets the keyboard scroll it.
 _WIDE_TABLES = """<script>
-for (const one of document.querySelectorAll(".wide")) {
+for (const table of document.querySelectorAll(".wide")) {
   new ResizeObserver(() => {
-    const scrolls = one.scrollWidth > one.clientWidth + 1;
-    one.classList.toggle("scrolls", scrolls);
-    if (scrolls) one.tabIndex = 0; else one.removeAttribute("tabindex");
-  }).observe(one);
+    const scrolls = table.scrollWidth > table.clientWidth + 1;
+    table.classList.toggle("scrolls", scrolls);
+    if (scrolls) table.tabIndex = 0; else table.removeAttribute("tabindex");
+  }).observe(table);
 }
 </script>
 """

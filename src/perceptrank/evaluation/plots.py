@@ -19,7 +19,7 @@ from perceptrank.kernels.arrays import Floats, Ints
 def three_digits(value: float) -> str:
     """Write a number with three significant digits, in full where that is short.
 
-    >>> [three_digits(one) for one in (0.99961, 0.0382, 78.339, 329521.0, 2.0, 0.0, 3.05e-5)]
+    >>> [three_digits(value) for value in (0.99961, 0.0382, 78.339, 329521.0, 2.0, 0.0, 3.05e-5)]
     ['1.00', '0.0382', '78.3', '330,000', '2.00', '0', '3.05e-05']
     """
     if value == 0 or not math.isfinite(value):
@@ -150,21 +150,21 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
     with saved_figure(path, about, size=(8, 4.5), svg_hashsalt=chart.name) as figure:
         axes = figure.subplots()
         ends = {}
-        for k, one in enumerate(chart.series):
-            if one.muted:
-                axes.plot(one.x, one.y, color=GREY, linewidth=0.8)
+        for k, curve in enumerate(chart.series):
+            if curve.muted:
+                axes.plot(curve.x, curve.y, color=GREY, linewidth=0.8)
                 continue
-            number = k if one.color is None else one.color
+            number = k if curve.color is None else curve.color
             color = COLORS[number % len(COLORS)]
-            style = "--" if one.dashed else _STYLES[number // len(COLORS) % len(_STYLES)]
-            if one.low is not None and one.high is not None:
-                axes.fill_between(one.x, one.low, one.high, color=color, alpha=BAND, linewidth=0)
-            axes.plot(one.x, one.y, color=color, linestyle=style, linewidth=1.2 if one.dashed else 1.6)
-            ends[one.name] = (color, float(one.y[-1]))
+            style = "--" if curve.dashed else _STYLES[number // len(COLORS) % len(_STYLES)]
+            if curve.low is not None and curve.high is not None:
+                axes.fill_between(curve.x, curve.low, curve.high, color=color, alpha=BAND, linewidth=0)
+            axes.plot(curve.x, curve.y, color=color, linestyle=style, linewidth=1.2 if curve.dashed else 1.6)
+            ends[curve.name] = (color, float(curve.y[-1]))
         for number, (alarm, since) in enumerate(chart.marks):
             axes.axvspan(since, alarm, color="#999999", alpha=0.25, linewidth=0)
             axes.axvline(alarm, color="#555555", linewidth=1, label="alarm" if number == 0 else None)
-        n_muted = sum(one.muted for one in chart.series)
+        n_muted = sum(curve.muted for curve in chart.series)
         if n_muted:
             axes.plot([], [], color=GREY, linewidth=0.8, label=others(n_muted))
         if chart.marks or n_muted:
@@ -229,7 +229,7 @@ def label_ends(
         name: axes.transAxes.inverted().transform(axes.transData.transform((1, ends[name][1])))[1] for name in names
     }
     names.sort(key=lambda name: heights[name])
-    for name, height in zip(names, spread_apart([heights[name] for name in names], gap, 1.0), strict=True):
+    for name, height in zip(names, _spread_apart([heights[name] for name in names], gap, 1.0), strict=True):
         axes.annotate(
             literal(f"{_in_a_line(name)}  {three_digits(ends[name][1])}"),
             xy=(x, height),
@@ -258,7 +258,7 @@ def literal(text: str) -> str:
     return printable(text).replace("$", r"\$")
 
 
-def spread_apart(positions: Sequence[float], gap: float, highest: float) -> list[float]:
+def _spread_apart(positions: Sequence[float], gap: float, highest: float) -> list[float]:
     """Move sorted positions so that neighbours are a gap apart and none exceeds the highest, if there is room."""
     moved = list(positions)
     for i in range(1, len(moved)):

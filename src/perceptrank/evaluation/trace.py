@@ -41,6 +41,8 @@ class Trace:
 
     - `measure`: a Measure or its name. Methods raise KeyError if it was not recorded; where it may be left out, it is
       the first that was recorded.
+    - `path`: a file. Writing replaces it atomically; the suffix of an image selects its format.
+    - `library`: library of a data frame, "pandas" or "polars", which must be installed.
 
     Parameters
     ----------
@@ -63,9 +65,7 @@ class Trace:
     """
 
     def __init__(self, values: Mapping[Measure, Floats], masses: Floats, query_weights: Floats | None = None) -> None:
-        self._values = dict(values)
-        self.masses = masses
-        self.query_weights = query_weights
+        self._values, self.masses, self.query_weights = dict(values), masses, query_weights
 
     @property
     def measures(self) -> list[Measure]:
@@ -159,28 +159,19 @@ class Trace:
         """Bound the expected loss on new queries of the rankers that were used, on average over the rounds.
 
         Let the queries be drawn independently from one distribution. The ranker of each round was made before its query
-        was seen, so the loss of the round is an unbiased estimate of that ranker's risk, its expected loss on a new
-        query. The loss is 1 minus the measure.
+        was seen, so 1 minus the measure is an unbiased estimate of that ranker's risk, its expected loss on new
+        queries. With probability at least `confidence`, the mean of these risks is at most the mean loss plus
+        √(ln(1 / (1 - confidence)) / (2 T)) after T rounds, for any learner (Hoeffding and Azuma's inequality). It
+        bounds the risk of a ranker drawn from those of all rounds, not that of the last one; use `evaluate` on held-out
+        queries to judge a single ranker.
 
-        With probability at least `confidence`, the mean of these risks is at most the mean loss plus
-        √(ln(1 / (1 - confidence)) / (2 T)), T being the number of rounds (Hoeffding and Azuma's inequality), for any
-        learner whatever. So it is a bound on the risk of a ranker that is drawn from those of all rounds; the last one,
-        or their mean, may be better, and is not covered. `evaluate` on queries that were held out is the way to judge a
-        single ranker.
-
-        Queries that the measure leaves out are not counted, and it is the risk on those that it does not. Weights of
-        queries must not depend on what is drawn: with them, 1 / T is the sum of their squares, divided by the square of
-        their sum.
+        Queries that the measure leaves out do not count. Weights of queries must not depend on what is drawn: with
+        them, 1 / T is the sum of their squares, divided by the square of their sum. Without queries, it is NaN.
 
         Parameters
         ----------
         confidence : float between 0 and 1
             Chance that the bound holds.
-
-        Returns
-        -------
-        float
-            At most 1; NaN if the measure left out all queries.
 
         Examples
         --------
@@ -231,11 +222,6 @@ class Trace:
         """Convert to a data frame with one row per round: `round` (from 1), the measures by name, and `mass`.
 
         A trace with weights has them in a column `weight`.
-
-        Parameters
-        ----------
-        library : either "pandas" or "polars"
-            Library of the frame; it must be installed.
         """
         columns: dict[str, Any] = {"round": np.arange(1, len(self) + 1)}
         columns |= {str(measure): self.values(measure) for measure in self._values}
@@ -245,13 +231,7 @@ class Trace:
         return make_frame(columns, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to an .npz file, atomically; `Trace.load` reads it.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; one of that name is replaced.
-        """
+        """Write the trace to an .npz file; `Trace.load` reads it."""
         arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
         arrays |= {_MASSES: self.masses} | ({} if self.query_weights is None else {_WEIGHTS: self.query_weights})
         with replaced_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -266,7 +246,6 @@ class Trace:
 
         Parameters
         ----------
-        path : path
         max_bytes : int, optional
             Limit on the size of the arrays in memory; default 100 times the size of the file, at least 256 MiB.
 
@@ -274,8 +253,6 @@ class Trace:
         ------
         FormatError
             If it is not a trace, is damaged, of a newer version, or larger than `max_bytes`.
-        OSError
-            If the file cannot be read.
         """
         if max_bytes is not None:
             check_positive_whole("max_bytes", max_bytes)
@@ -312,14 +289,12 @@ class Trace:
 
         Parameters
         ----------
-        path : path
-            Image file; the suffix selects the format.
         measures : str, Measure, or several, optional
             Default all recorded measures.
         window : int, optional
             Plot means over that many rounds on a linear axis, instead of running means.
         changes : list of Change
-            Alarms to mark, those that `changes` returns.
+            Alarms to mark, as the method `changes` returns them.
         """
         from perceptrank.evaluation.plots import draw_means
 

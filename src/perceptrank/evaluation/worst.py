@@ -1,6 +1,6 @@
 """The queries that lost most, and where their documents went."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import read_only
 
 _PLACES = 10
+Pair: TypeAlias = tuple[Floats, Floats]  # by the incumbent and by the challenger
 
 
 class MovedDocument(NamedTuple):
@@ -21,12 +22,9 @@ class MovedDocument(NamedTuple):
     ----------
     docid : str or None
         Its identifier, if the stream has them.
-    row : int
-        Its row in the stream, counted from 0.
+    row, old_place, new_place : int
+        Its row in the stream, from 0, and its places by the incumbent and by the challenger, from 1.
     grade : float
-        Its relevance.
-    old_place, new_place : int
-        Its place by the incumbent and by the challenger, counted from 1.
     """
 
     docid: str | None
@@ -42,9 +40,8 @@ class QueryChange(NamedTuple):
     Attributes
     ----------
     qid : hashable
-        Identifier of the query.
     number : int
-        Its number in the stream, counted from 0.
+        Number of the query in the stream, from 0.
     old, new, difference : float
         The measure by the incumbent and by the challenger, and the latter minus the former.
     documents : tuple of MovedDocument
@@ -67,9 +64,7 @@ class WorstQueries:
         self._n, self._measure = n, measure
         self.changes: list[QueryChange] = []  # the largest loss first, of equal ones the earliest query
 
-    def add(
-        self, block: QueryStream, first: tuple[int, int], values: tuple[Floats, Floats], scores: tuple[Floats, Floats]
-    ) -> None:
+    def add(self, block: QueryStream, first: tuple[int, int], values: Pair, scores: Pair) -> None:
         """Take a block, with the numbers of its first query and row, and both rankers' values and scores."""
         losses = values[1] - values[0]
         if block.query_weights is not None:
@@ -81,14 +76,7 @@ class WorstQueries:
         self.changes.sort(key=lambda change: (change.difference, change.number))
         del self.changes[self._n :]
 
-    def _change(
-        self,
-        block: QueryStream,
-        q: int,
-        first: tuple[int, int],
-        values: tuple[Floats, Floats],
-        scores: tuple[Floats, Floats],
-    ) -> QueryChange:
+    def _change(self, block: QueryStream, q: int, first: tuple[int, int], values: Pair, scores: Pair) -> QueryChange:
         rows = slice(int(block.offsets[q]), int(block.offsets[q + 1]))
         grades = block.relevance[rows]
         number = first[0] + q

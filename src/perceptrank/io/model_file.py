@@ -79,11 +79,7 @@ def _release(writer: str) -> tuple[int, ...]:
 
 def finite_numbers(name: str, values: Any, length: int) -> Floats:
     """Validate a vector of finite numbers from a model file."""
-    if (
-        not isinstance(values, list)
-        or len(values) != length
-        or not all(type(value) in (int, float) for value in values)
-    ):
+    if not isinstance(values, list) or len(values) != length or not all(type(x) in (int, float) for x in values):
         raise ValueError(f"{name} must be {length} numbers")
     array = np.array(values, dtype=np.float64)
     if not np.isfinite(array).all():

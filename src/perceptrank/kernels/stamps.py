@@ -93,7 +93,7 @@ class _Stamp:
             self.note("array", array.dtype.descr, array.shape, array.flags.c_contiguous, array.flags.writeable)
             self._hash.update(array.tobytes())
         elif isinstance(value, CodeType):
-            raise NotStampedError("a code object out of its function")
+            raise NotStampedError("a code object outside its function")
         elif id(value) in self._order:
             self.note("seen", self._order[id(value)])
         else:

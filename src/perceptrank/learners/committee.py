@@ -147,8 +147,6 @@ class CommitteePerceptron(CompiledLearner):
     ----------
     n_members : int
         Size of the committee.
-    learning_rate : float > 0
-        Factor of every step; rankings do not depend on it.
     seed : int
         Seed of the order of pairs.
 

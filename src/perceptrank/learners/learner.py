@@ -32,11 +32,11 @@ from perceptrank.stream.validation import (
     as_grades,
 )
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
 
 if TYPE_CHECKING:
-    from perceptrank.theory.certificates import Certificate
+    from perceptrank.theory.guarantees import Certificate
 
 _LAST = ("average", "transforms", *STARTS)  # parameters that many learners have, in this order
 
@@ -439,11 +439,6 @@ class Learner(Estimator):
         ----------
         stream : QueryStream
             Its grades are not looked at.
-
-        Raises
-        ------
-        ValueError
-            If a feature is invalid, the features are not those that were learned, or scores overflow.
         """
         model = ready_model(self, stream.n_features, stream.feature_names, sparse=stream.is_sparse)
         return model.scores(stream)
@@ -460,11 +455,6 @@ class Learner(Estimator):
         -------
         array of int of shape (documents,)
             Row numbers, best first; documents of equal scores keep the input order.
-
-        Raises
-        ------
-        ValueError
-            If a feature is invalid, or the features are not those that were learned.
         """
         return np.argsort(-self.predict(X), kind="stable")
 
@@ -472,13 +462,7 @@ class Learner(Estimator):
 
     @property
     def weights(self) -> Floats:
-        """The current iterate, weights of the features after `transforms_`; read-only.
-
-        Raises
-        ------
-        AttributeError
-            If nothing was learned.
-        """
+        """The current iterate, weights of the features after `transforms_`; read-only."""
         return fixed_copy(self._model.require_learned().weights)
 
     @property
@@ -489,34 +473,17 @@ class Learner(Estimator):
         the features after `transforms_`: of z-scores and normal scores with "auto", of standardised features with
         "running". `perceptrank.deploy.explain` says what they mean, and `perceptrank.deploy.fold` makes weights of raw
         features of them where that is possible.
-
-        Raises
-        ------
-        AttributeError
-            If nothing was learned.
         """
         return fixed_copy(self._model.require_learned().coefficients)
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features, before the transforms.
-
-        Raises
-        ------
-        AttributeError
-            If nothing was learned.
-        """
+        """Number of features, before the transforms."""
         return self._model.require_learned().n_inputs
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """Names of the features, if the data had them.
-
-        Raises
-        ------
-        AttributeError
-            If they have no names.
-        """
+        """Names of the features, if the data had them."""
         names = self._model.feature_names
         if names is None:
             raise AttributeError("the features have no names")
@@ -554,11 +521,6 @@ class Learner(Estimator):
         ----------
         n_features : int
             Number of features, after the transforms.
-
-        Returns
-        -------
-        dict of str to array
-            Initial values by name; empty for most learners.
         """
         return {}
 
@@ -584,11 +546,6 @@ class Learner(Estimator):
         ----------
         model : Model, optional
             Another model than the current one.
-
-        Returns
-        -------
-        dict
-            Settings, transforms and everything that was learned.
         """
         return document_of(self, self._model if model is None else model)
 
@@ -600,11 +557,6 @@ class Learner(Estimator):
         ----------
         document : dict
             As `as_document` returns it.
-
-        Returns
-        -------
-        Learner
-            Of this class; it goes on learning as if it had never stopped.
 
         Raises
         ------

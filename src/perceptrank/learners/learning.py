@@ -24,7 +24,7 @@ from perceptrank.stream.validation import (
     find_bad_feature,
     read_only,
 )
-from perceptrank.transforms.parsing import sparse_transforms
+from perceptrank.transforms.registry import sparse_transforms
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner

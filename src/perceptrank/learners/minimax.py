@@ -28,7 +28,7 @@ def minimax_rule(settings: Weighing, query: Query, coefficients: Floats, rows: R
     return mass
 
 
-class MinimaxPerceptron(CompiledLearner, Startable):
+class MinimaxPerceptron(Startable, CompiledLearner):
     """Move along the most violated pair of every query that was not ranked perfectly (Algorithm 3).
 
     With i, j the pair of grades R_i > R_j whose scores disagree most, w += learning_rate * (x_i - x_j). Rankings do not
@@ -40,8 +40,6 @@ class MinimaxPerceptron(CompiledLearner, Startable):
     ----------
     measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that decides whether a ranking was perfect.
-    learning_rate : float > 0
-        Factor of every step; rankings do not depend on it.
 
     References
     ----------
@@ -57,8 +55,6 @@ class MinimaxPerceptron(CompiledLearner, Startable):
     """
 
     algorithm = "minimax"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m (d + g)"
     depends_on_rate = False
     kernel = list_pass(minimax_rule, floats=2, ints=3)

@@ -43,7 +43,7 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import Transform, check_outputs
 
 if TYPE_CHECKING:
@@ -311,13 +311,7 @@ class Model:
 
     @property
     def coefficients(self) -> Floats:
-        """The weights that rank, of features after `all_transforms`; a copy.
-
-        Raises
-        ------
-        AttributeError
-            If it does not rank by one vector of weights.
-        """
+        """The weights that rank, of features after `all_transforms`; a copy."""
         return self.mean() if self.ranks_with == "mean" else self.weights.copy()
 
     @property
@@ -340,13 +334,7 @@ class Model:
 
     @property
     def parts(self) -> list[LinearPart]:
-        """Parts whose sum is the score: weights of features, each after transforms of its own.
-
-        Raises
-        ------
-        AttributeError
-            If it does not rank by weights of features.
-        """
+        """Parts whose sum is the score: weights of features, each after transforms of its own."""
         return [LinearPart("", [(self, self.all_transforms)], self.coefficients)]
 
     @property
@@ -405,18 +393,7 @@ class Model:
     # Ranking
 
     def scores(self, stream: QueryStream) -> Floats:
-        """Return the scores of all documents of a stream, features transformed query by query.
-
-        Parameters
-        ----------
-        stream : QueryStream
-            Its grades are not looked at.
-
-        Raises
-        ------
-        ValueError
-            If a feature is invalid, the features are not those that were learned, or scores overflow.
-        """
+        """Return the scores of all documents of a stream, features transformed query by query."""
         self.check_features(stream.n_features, stream.feature_names)
         scores = np.empty(stream.n_documents)
         start = 0

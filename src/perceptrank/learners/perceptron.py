@@ -102,11 +102,6 @@ class Perceptron(CompiledLearner):
     On judged queries it learns relevant against irrelevant documents and ranks by score. As a plain classifier, it
     takes labels -1 and 1 (or 0 and 1), and `classify` returns labels; every example is then a query of its own.
 
-    Parameters
-    ----------
-    learning_rate : float > 0
-        Factor of every step; predictions do not depend on it.
-
     References
     ----------
     F. Rosenblatt, "The Perceptron: A Probabilistic Model for Information Storage and Organization in the Brain".

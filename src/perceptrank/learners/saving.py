@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from perceptrank.io.model_file import whole_number
 from perceptrank.learners.model import Model, width_of
+from perceptrank.learners.sklearn_adapter import Estimator
 from perceptrank.learners.starting import SIGNS, as_initial, as_signs, initial_as_plain, initial_from_plain
 from perceptrank.measures import Measure
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
+from perceptrank.transforms.registry import as_plain, from_plain, make_transforms
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
@@ -31,6 +33,11 @@ def document_of(learner: Learner, model: Model) -> dict[str, Any]:
     for name in SIGNS:
         if parameters.get(name) is not None:
             parameters[name] = list(as_signs(**{name: parameters[name]}))
+    if "learner" in parameters and model.inner is not None:
+        parameters["learner"] = model.inner.as_document()
+    if parameters.get("learners") is not None:
+        parameters["learners"] = [fresh(member).as_document() for member in model.members]
+    members = {"members": [member.as_document() for member in model.members]} if model.members else {}
     return {
         "algorithm": learner.algorithm,
         "parameters": parameters,
@@ -39,6 +46,7 @@ def document_of(learner: Learner, model: Model) -> dict[str, Any]:
         "feature_names": list(model.feature_names) if model.feature_names else None,
         "transforms": as_plain(model.transforms),
         "state": model.as_plain() if model.has_begun else None,
+        **members,
     }
 
 
@@ -49,11 +57,56 @@ def restore_learner(kind: type[Kind], document: dict[str, Any]) -> Kind:
         parameters["transforms"] = from_plain(parameters["transforms"])
     if "initial_weights" in parameters:
         parameters["initial_weights"] = initial_from_plain(parameters["initial_weights"])
+    for name in {"learner", "learners"} & parameters.keys():
+        parameters[name] = _restore_part(parameters[name])
     learner = kind(**parameters)
     model = learner.model.copy()
     _restore_model(learner, model, document)
+    if model.members:
+        model.members = _restore_members(model, document["members"])
     learner.adopt(model)
     return learner
+
+
+def fresh(learner: Learner, reseed: Callable[[int], int] | None = None) -> Learner:
+    """Return an unlearned deep copy of a learner; `reseed`, if given, maps every seed, also of nested learners."""
+    settings = learner.get_params(deep=False)
+    for name, value in settings.items():
+        if isinstance(value, Estimator):
+            settings[name] = fresh(cast("Learner", value), reseed)
+        elif name == "learners" and value is not None:
+            settings[name] = [fresh(member, reseed) for member in value]
+        elif name == "seed" and reseed is not None:
+            settings[name] = reseed(int(value))
+    return type(learner)(**settings)
+
+
+def _restore_part(document: Any) -> Any:
+    """Return the learner, or the learners, of a document, or of a list of them, or of None."""
+    from perceptrank.learners.registry import from_document
+
+    if document is None or isinstance(document, list):
+        return document and [from_document(part) for part in document]
+    return from_document(document)
+
+
+def _restore_members(model: Model, documents: list[dict[str, Any]]) -> list[Learner]:
+    """Return the members of an ensemble; raise unless they are like those of its new model."""
+    members: list[Learner] = _restore_part(documents)
+    if [_settings_of(member) for member in members] != [_settings_of(member) for member in model.members]:
+        raise ValueError("members must be those that the parameters define")
+    width = model.n_features if model.has_begun else None
+    for member in members:
+        learned_width = member.n_features_in_ if member.model.has_begun else None
+        if learned_width != width:
+            raise ValueError(f"members must have learned from {width} features, got {learned_width}")
+        if member.model.takes_sparse != model.is_sparse:
+            raise ValueError("members must have learned from sparse features if and only if the ensemble has")
+    return members
+
+
+def _settings_of(learner: Learner) -> tuple[str, dict[str, Any]]:
+    return learner.algorithm, learner.as_document()["parameters"]
 
 
 def _restore_model(learner: Learner, model: Model, document: dict[str, Any]) -> None:

@@ -78,11 +78,6 @@ class Estimator(ABC):
         **parameters : any
             Arguments by name; ``a__b`` is the parameter b of a nested learner a.
 
-        Returns
-        -------
-        Learner
-            Itself.
-
         Raises
         ------
         ValueError
@@ -164,11 +159,6 @@ class Estimator(ABC):
         seed : int
             Seed of these orders.
 
-        Returns
-        -------
-        Learner
-            Itself.
-
         Raises
         ------
         ValueError
@@ -211,13 +201,6 @@ class Estimator(ABC):
         """Learn from more data, as `learn` does, without a trace, and return the learner.
 
         The parameters are those of `fit`.
-
-        Raises
-        ------
-        ValueError
-            If an argument is invalid, or the features are not those that were learned before.
-        TypeError
-            If the features are sparse and the learner takes dense ones only.
         """
         self.learn(as_stream(self, X, y, qid, group, sample_weight), measures=[])
         return self
@@ -233,16 +216,8 @@ class Estimator(ABC):
     ) -> float:
         """Return the mean of the learner's measure over the queries of held-out data.
 
-        Parameters
-        ----------
-        X : array of shape (documents, features), sparse matrix, data frame or QueryStream
-            The documents; a QueryStream holds grades and queries as well.
-        y : array of shape (documents,), optional
-            Grades.
-        qid, group : array, optional
-            Query of each document, or number of documents of each query; one of them is needed.
-        sample_weight : array of shape (documents,), optional
-            Weight of each document's query, the same for all documents of a query: that of the query in the mean.
+        The parameters are those of `fit`; of `qid` and `group`, one is needed, and `sample_weight` is the weight of
+        each document's query in the mean.
 
         Raises
         ------
@@ -285,13 +260,7 @@ class Estimator(ABC):
         return hasattr(self, "n_features_in_")
 
     def get_metadata_routing(self) -> Any:
-        """Return the metadata that each method takes: `qid`, unless a `set_…_request` said otherwise.
-
-        Raises
-        ------
-        ImportError
-            If scikit-learn is not installed.
-        """
+        """Return the metadata that each method takes: `qid`, unless a `set_…_request` said otherwise."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         kept = getattr(self, "_metadata_request", None)

@@ -31,7 +31,7 @@ def slam_rule(settings: tuple[bool, Weighing], query: Query, coefficients: Float
 SLAM_PASS = list_pass(slam_rule, floats=HINGE_ROWS[0], ints=HINGE_ROWS[1])
 
 
-class SlamPerceptron(CompiledLearner, Startable):
+class SlamPerceptron(Startable, CompiledLearner):
     """Descend the SLAM surrogate of a measure on every query that was not ranked perfectly (Algorithm 2).
 
     On a mistake, w -= learning_rate * Xᵀ g, with g the subgradient of `perceptrank.Slam`: each relevant document that
@@ -66,8 +66,6 @@ class SlamPerceptron(CompiledLearner, Startable):
     """
 
     algorithm = "slam"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m (d + g)"
     kernel = SLAM_PASS
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ NO_SIGNS: Floats = np.empty(0)
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Startable:
-    """Parameters of learners that may start from other weights than 0, and keep the signs of weights.
+    """Parameters of list-wise learners, which may start from other weights than 0 and keep the signs of weights.
 
     Parameters
     ----------
@@ -48,6 +48,9 @@ class Startable:
         Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
     """
+
+    accepts_sparse: ClassVar[bool] = True
+    accepts_query_weights: ClassVar[bool] = True
 
     initial_weights: InitialWeights = None
     positive: FeatureNames = None
@@ -87,11 +90,6 @@ class Beginning:
         return cls(origin, constraints, origin is not None, any(isinstance(one, str) for one in features))
 
     @property
-    def is_by_feature(self) -> bool:
-        """True if initial weights are those of features as they are."""
-        return isinstance(self.origin, dict)
-
-    @property
     def features(self) -> tuple[str, ...] | None:
         """Names of all features that have initial weights; None if some are known by number."""
         origin = self.origin
@@ -99,13 +97,46 @@ class Beginning:
             return None
         return tuple(map(str, origin))
 
-    def weights(self, model: Model, n_features: int) -> Floats | None:
-        """Return the weights of so many transformed features to start from, None if they are 0."""
-        return first_weights(self.origin, model.feature_names, model.n_inputs, model.transforms, n_features)
+    def weights(self, model: Model, n_outputs: int) -> Floats | None:
+        """Return the weights of transformed features to start from, None for zeros; raise if they do not fit them."""
+        origin, n_features = self.origin, model.n_inputs
+        if origin is None:
+            return None
+        if isinstance(origin, tuple):
+            if len(origin) != n_outputs:
+                after = f", as the transforms make of {n_features}" if model.transforms else ""
+                raise ParameterError(
+                    "initial_weights", f"must have one entry for each of {n_outputs} features{after}", origin
+                )
+            return np.array(origin)
+        weights, places = np.zeros(n_features), _places("initial_weights", list(origin), model)
+        if len(set(places)) < len(places):
+            raise ParameterError("initial_weights", "must not have a feature twice, by name and by column", origin)
+        weights[places] = list(origin.values())
+        return _converted(weights, model.feature_names, model.transforms)
 
     def signs(self, model: Model) -> Floats:
         """Return the signs that weights of transformed features keep, empty if none is constrained."""
-        return signs_of(self.constraints, model.feature_names, model.n_inputs, model.transforms)
+        if not self.constraints:
+            return NO_SIGNS
+        signs = np.full(model.n_inputs, FREE)
+        for name, code in SIGNS.items():
+            features = [feature for feature, sign in self.constraints.items() if sign == code]
+            for place, feature in zip(_places(name, features, model), features, strict=True):
+                if signs[place] != FREE:
+                    raise ParameterError(
+                        name, "must not have a feature twice, nor one that another constraint has", feature
+                    )
+                signs[place] = code
+        for transform in model.transforms:
+            sources = transform.sources(len(signs))
+            if sources is None:
+                raise ValueError(
+                    f"{transform!r} does not say which feature each of its outputs is made of, so that none can be "
+                    "constrained: give other `transforms`"
+                )
+            signs = _through(transform, sources, signs)
+        return signs
 
     def norm(self, model: Model) -> float:
         """Return the norm of the initial weights before anything was learned; raise if it depends on the features."""
@@ -177,26 +208,6 @@ def as_signs(**given: FeatureNames) -> dict[Feature, float]:
     return signs
 
 
-def first_weights(
-    given: Origin, names: tuple[str, ...] | None, n_features: int, transforms: list[Transform], n_outputs: int
-) -> Floats | None:
-    """Return the weights of transformed features to start from, None for zeros; raise if they do not fit them."""
-    if given is None:
-        return None
-    if isinstance(given, tuple):
-        if len(given) != n_outputs:
-            after = f", as the transforms make of {n_features}" if transforms else ""
-            raise ParameterError(
-                "initial_weights", f"must have one entry for each of {n_outputs} features{after}", given
-            )
-        return np.array(given)
-    weights, places = np.zeros(n_features), _places("initial_weights", list(given), names, n_features)
-    if len(set(places)) < len(places):
-        raise ParameterError("initial_weights", "must not have a feature twice, by name and by column", given)
-    weights[places] = list(given.values())
-    return weights if not transforms else _converted(weights, names, transforms)
-
-
 def _converted(weights: Floats, names: tuple[str, ...] | None, transforms: list[Transform]) -> Floats:
     """Return the weights that give transformed features the scores of raw ones, but for a constant."""
     for transform in transforms:
@@ -217,32 +228,6 @@ def _converted(weights: Floats, names: tuple[str, ...] | None, transforms: list[
     return weights
 
 
-def signs_of(
-    given: dict[Feature, float], names: tuple[str, ...] | None, n_features: int, transforms: list[Transform]
-) -> Floats:
-    """Return the sign of each weight of transformed features, an empty array if none is constrained."""
-    if not given:
-        return NO_SIGNS
-    signs = np.full(n_features, FREE)
-    for name, code in SIGNS.items():
-        features = [feature for feature, sign in given.items() if sign == code]
-        for place, feature in zip(_places(name, features, names, n_features), features, strict=True):
-            if signs[place] != FREE:
-                raise ParameterError(
-                    name, "must not have a feature twice, nor one that another constraint has", feature
-                )
-            signs[place] = code
-    for transform in transforms:
-        sources = transform.sources(len(signs))
-        if sources is None:
-            raise ValueError(
-                f"{transform!r} does not say which feature each of its outputs is made of, so that none can be "
-                "constrained: give other `transforms`"
-            )
-        signs = _through(transform, sources, signs)
-    return signs
-
-
 def _through(transform: Transform, sources: Ints, signs: Floats) -> Floats:
     falling = sources < 0
     made = signs[np.where(falling, -1 - sources, sources)]
@@ -254,8 +239,9 @@ def _through(transform: Transform, sources: Ints, signs: Floats) -> Floats:
     return made
 
 
-def _places(setting: str, features: list[Feature], names: tuple[str, ...] | None, n_features: int) -> list[int]:
+def _places(setting: str, features: list[Feature], model: Model) -> list[int]:
     """Return the columns of features; raise if one is unknown."""
+    names, n_features = model.feature_names, model.n_inputs
     columns = {name: place for place, name in enumerate(names or ())}
     if any(isinstance(one, str) for one in features) and names is None:
         first = next(one for one in features if isinstance(one, str))
@@ -271,18 +257,14 @@ def _places(setting: str, features: list[Feature], names: tuple[str, ...] | None
     return [columns[one] if isinstance(one, str) else one for one in features]
 
 
-def first_outside(weights: Floats, signs: Floats) -> int:
-    """Return the first weight that does not have its sign, -1 if all have."""
+def check_signs(what: str, weights: Floats, signs: Floats) -> None:
+    """Raise unless weights have their signs; if there are none, any do."""
     if len(signs) == 0:
-        return -1
+        return
     wrong = ((signs == POSITIVE) & (weights < 0)) | ((signs == NEGATIVE) & (weights > 0))
     wrong |= (signs == ZERO) & (weights != 0)
-    return int(np.argmax(wrong)) if wrong.any() else -1
-
-
-def check_signs(what: str, weights: Floats, signs: Floats) -> None:
-    """Raise unless weights have their signs."""
-    if (place := first_outside(weights, signs)) >= 0:
+    if wrong.any():
+        place = int(np.argmax(wrong))
         raise ValueError(
             f"{what} must satisfy the constraints: that of feature {place}, after the transforms, must be "
             f"{_RULES[signs[place]]}, got {weights[place]}"

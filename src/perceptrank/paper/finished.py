@@ -1,7 +1,7 @@
-"""Finished trials on disk, so that an interrupted reproduction goes on from there.
+"""Finished trials on disk, so that an interrupted reproduction can continue.
 
-A trial is known by everything that its values depend on: the version, the learners with their settings, the measures,
-the seed, how the stream is presented, and the content of the stream. What was kept under other settings is never used.
+A trial is identified by everything that its values depend on: the version, the learners with their settings, the
+measures, the seed, and the content and presentation of the stream. Trials with other settings are never used.
 """
 
 import hashlib
@@ -31,19 +31,19 @@ _BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFil
 
 
 class Finished:
-    """A folder of finished trials; it is made when the first one is kept."""
+    """A folder of finished trials, created when the first is saved."""
 
     def __init__(self, folder: Path, version: str) -> None:
         self._folder, self._version = folder, version
         self._last: tuple[QueryStream, str] | None = None
-        self._kept: set[str] = set()  # in this run: of two files with the same content, the second is found too
+        self._kept: set[str] = set()  # in this run: a second file with the same content loads them, too
         self.n_found = 0
 
     def key(self, source: "Source", seed: int, learners: Mapping[str, Learner]) -> str:
         """Return the name of a trial."""
         facts = {
             "version": [self._version, _source()],
-            "learners": {name: repr(one) for name, one in learners.items()},
+            "learners": {name: repr(learner) for name, learner in learners.items()},
             "measures": MEASURES,
             "seed": seed,
             "passes": source.passes,
@@ -59,7 +59,7 @@ class Finished:
         return self._last[1]
 
     def load(self, key: str, n_rounds: int) -> dict[Run, Floats] | None:
-        """Return what a trial has recorded; None if it is not there, or not whole."""
+        """Return the values of a trial; None if there are none, or the file is incomplete."""
         try:
             with open(self._folder / f"{key}.npz", "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 runs = [Run(str(a), str(b), float(c)) for a, b, c in json.loads(str(file["runs"]))]
@@ -72,7 +72,7 @@ class Finished:
         return dict(zip(runs, values, strict=True))
 
     def keep(self, key: str, values: Mapping[Run, Floats]) -> None:
-        """Keep what a trial has recorded, atomically; without room for it, nothing is kept."""
+        """Save the values of a trial atomically; if the disk is full, nothing is saved."""
         try:
             self._folder.mkdir(exist_ok=True)
             with replaced_file(self._folder / f"{key}.npz") as file:
@@ -83,7 +83,7 @@ class Finished:
         self._kept.add(key)
 
     def clear(self) -> None:
-        """Remove what was kept, whatever its settings, and the folder unless it has something else."""
+        """Remove all trials, whatever their settings, and the folder unless it has other files."""
         try:
             for path in self._folder.iterdir():
                 if _NAME.fullmatch(path.name):
@@ -95,19 +95,19 @@ class Finished:
 
 @cache
 def _source() -> str:
-    """Return a hash of our source: between versions, what was computed by other code is not used either."""
-    found = hashlib.sha256()
+    """Return a hash of our source, so that trials of other code are not used between versions either."""
+    digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def fingerprint(stream: QueryStream) -> str:
     """Return a hash of the queries: features, grades, names and weights."""
-    found = hashlib.sha256(f"{stream.X.dtype} {stream.X.shape} {stream.feature_names!r}\n".encode(errors="replace"))
+    digest = hashlib.sha256(f"{stream.X.dtype} {stream.X.shape} {stream.feature_names!r}\n".encode(errors="replace"))
     features = stream.X._rebased().arrays if isinstance(stream.X, SparseFeatures) else [stream.X]
     weights = [] if stream.query_weights is None else [stream.query_weights]
     for array in [*features, stream.relevance, stream.offsets, *weights]:
-        found.update(np.ascontiguousarray(array).data)
-    found.update(repr(stream.qids.tolist()).encode(errors="surrogatepass"))
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(array).data)
+    digest.update(repr(stream.qids.tolist()).encode(errors="surrogatepass"))
+    return digest.hexdigest()

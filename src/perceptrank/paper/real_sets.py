@@ -117,7 +117,7 @@ def _unreadable(path: Path) -> str | None:
         if format_of(path) == "letor":
             next(iter(scan_letor(path, n_threads=1)))
     except (OSError, ValueError, ImportError, StopIteration) as error:
-        return printable(str(error)) or "it is empty"
+        return printable(str(error)) or "empty"
     return None
 
 
@@ -150,10 +150,7 @@ def real_source(data_set: RealSet, scaling: str, order: str, passes: int, max_qu
     highest, lowest = np.maximum.reduceat(stream.relevance, starts), np.minimum.reduceat(stream.relevance, starts)
     n_teaching = int(np.count_nonzero(highest > lowest))
     if n_teaching < _MIN_QUERIES:
-        raise ValueError(
-            f"only {n_teaching} of its queries {'has' if n_teaching == 1 else 'have'} documents of different grades; "
-            f"{_MIN_QUERIES} are needed"
-        )
+        raise ValueError(f"needs {_MIN_QUERIES} queries with documents of different grades, got {n_teaching}")
     fold = f"one of several folds of {data_set.fold_of}: " if data_set.fold_of else ""
     n = len(stream)
     queries = f"{n:,} queries" if n == n_all else f"the first {n:,} of {n_all:,} queries"

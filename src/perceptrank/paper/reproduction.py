@@ -14,9 +14,8 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, MEASURES
 from perceptrank.paper.curves import depends_on_rate, rate_chart, running_mean_chart
 from perceptrank.paper.finished import Finished
-from perceptrank.paper.losses import loss_by_rate_chart, loss_chart
 from perceptrank.paper.real_sets import LeftOut, as_text, find_sets, real_source
-from perceptrank.paper.simulated import Simulated, run_simulated, simulated_source
+from perceptrank.paper.simulated import Simulated, loss_by_rate_chart, loss_chart, run_simulated, simulated_source
 from perceptrank.paper.trials import Source, Trials, Tuned, run_trials, tune
 from perceptrank.paper.walkthrough import Walkthrough, walk_through
 from perceptrank.stream.validation import check_choice, check_positive_whole, check_seed
@@ -24,31 +23,13 @@ from perceptrank.stream.validation import check_choice, check_positive_whole, ch
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a reproduction.
+    """Settings of a reproduction; scaling, order and passes are of real data sets."""
 
-    Parameters
-    ----------
-    data : Path, optional
-        Folder of real data sets; without it only the simulated stream is used.
-    quick : bool
-        Run fewer and shorter trials, as a smoke test.
-    seed : int
-        First seed.
-    n_seeds : int, optional
-        Number of seeds; default 10, or 3 if `quick`.
-    scaling : {"auto", "none", "query-zscore", "query-minmax", "running"}
-        Scaling of real data sets; "auto" standardises features per query unless they are in [-1, 1].
-    order : {"shuffled", "given"}
-        Order of the queries of real data sets.
-    passes : int
-        Number of passes over real data sets.
-    """
-
-    data: Path | None = None
-    quick: bool = False
+    data: Path | None = None  # folder of real data sets
+    quick: bool = False  # fewer and shorter trials, as a smoke test
     seed: int = 0
-    n_seeds: int | None = None
-    scaling: str = "auto"
+    n_seeds: int | None = None  # 10, or 3 if quick
+    scaling: str = "auto"  # features are standardised per query unless they are in [-1, 1]
     order: str = "shuffled"
     passes: int = 1
 
@@ -65,16 +46,6 @@ class Settings:
         """Seeds of the trials."""
         default = 3 if self.quick else 10
         return list(range(self.seed, self.seed + (self.n_seeds or default)))
-
-    @property
-    def simulated_shape(self) -> tuple[int, int]:
-        """Number of queries and of passes of the simulated stream."""
-        return (500, 5) if self.quick else (500, 40)
-
-    @property
-    def max_queries(self) -> int | None:
-        """Maximal number of queries of a real data set; None if all are used."""
-        return 1000 if self.quick else None
 
     @property
     def command(self) -> str:
@@ -146,18 +117,7 @@ def reproduce(
     progress: Progress | None = None,
     finished: Finished | None = None,
 ) -> Reproduction:
-    """Run all experiments.
-
-    Parameters
-    ----------
-    settings : Settings
-    n_threads : int, optional
-        Number of threads; default one per available processor.
-    progress : callable, optional
-        Called with the name of the stream, the number of queries done and their total.
-    finished : Finished, optional
-        The folder that finished trials are kept in.
-    """
+    """Run all experiments; `progress` is called with a stream's name, the number of queries done, and their total."""
     sets, left_out = find_sets(settings.data) if settings.data is not None else ([], [])
 
     def common(source: Source, n_trials: int) -> dict[str, Any]:
@@ -171,12 +131,13 @@ def reproduce(
 
         return {"n_threads": n_threads, "progress": on_queries, "finished": finished}
 
-    source, seeds = simulated_source(*settings.simulated_shape), settings.seeds
+    source, seeds = simulated_source(500, 5 if settings.quick else 40), settings.seeds
     results = [_simulated(settings, run_simulated(source, seeds, **common(source, len(seeds))))]
     seeds = seeds if settings.order == "shuffled" else seeds[:1]
     for data_set in sets:
         try:
-            source = real_source(data_set, settings.scaling, settings.order, settings.passes, settings.max_queries)
+            max_queries = 1000 if settings.quick else None
+            source = real_source(data_set, settings.scaling, settings.order, settings.passes, max_queries)
             trials = run_trials(source, seeds, **common(source, len(seeds)))
             results.append(_real(settings, trials, len(results)))
         except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
@@ -191,19 +152,19 @@ def _about(settings: Settings, trials: Trials) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _simulated(settings: Settings, result: Simulated) -> StreamResult:
+def _simulated(settings: Settings, simulated: Simulated) -> StreamResult:
     slam = CONTENDERS["slam"].make("ndcg@10", 1.0).theorem
-    trials = result.trials
+    trials = simulated.trials
     tuned = {measure: tune(trials, measure) for measure in MEASURES}
-    ranked = [one for one in tuned["ndcg@10"] if one.contender.name != "perceptron"]
+    ranked = [result for result in tuned["ndcg@10"] if result.contender.name != "perceptron"]
     about = _about(settings, trials)
     charts = [
-        loss_chart(trials, result.bound_checks, "losses-and-bounds", about),
+        loss_chart(trials, simulated.bound_checks, "losses-and-bounds", about),
         running_mean_chart(trials, ranked, "ndcg@10", "ndcg-simulated", 1, about),
         rate_chart(trials, "ndcg@10", "rates-simulated", about),
-        loss_by_rate_chart(trials, result.slam_bounds, slam.separable_formula(), "losses-by-rate", about),
+        loss_by_rate_chart(trials, simulated.slam_bounds, slam.separable_formula(), "losses-by-rate", about),
     ]
-    return StreamResult(trials, charts, tuned, _rate_dependence(trials), result)
+    return StreamResult(trials, charts, tuned, _rate_dependence(trials), simulated)
 
 
 def _real(settings: Settings, trials: Trials, number: int) -> StreamResult:

@@ -19,7 +19,7 @@ from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES, Contender,
 from perceptrank.paper.finished import Finished
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import dense
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 Progress = Callable[[int], object]
@@ -174,7 +174,7 @@ def _tune(trials: Trials, contender: Contender, measure: str) -> Tuned:
     best = max(runs, key=lambda run: float(trials.means(run).mean()))
     rest = np.array([trials.means(run, slice(tenth, None)) for run in runs])
     if np.isnan(rest).any():
-        raise ValueError("the measure leaves out all queries after the first tenth of the stream")
+        raise ValueError("the measure has no value on any query after the first tenth of the stream")
     start = np.array([np.nan_to_num(trials.means(run, slice(tenth)), nan=-np.inf) for run in runs])
     from_default = [abs(math.log(run.rate / contender.default_rate)) for run in runs]
     chosen = np.lexsort((np.broadcast_to(from_default, start.T.shape), -start.T))[:, 0]

@@ -89,18 +89,18 @@ class Walkthrough:
     @property
     def losses(self) -> Floats:
         """Cumulative loss, 1 - NDCG, after each round."""
-        return np.cumsum([1 - one.ndcg for one in self.rounds])
+        return np.cumsum([1 - shown.ndcg for shown in self.rounds])
 
     @property
     def opening(self) -> int:
-        """The round to begin with: the first mistake that is repaired, after round 1, where all scores are 0."""
-        repaired = [k for k, one in enumerate(self.rounds) if k and one.mistakes and one.ndcg_again == 1]
-        return repaired[0] if repaired else 0
+        """The round to show first: the first mistake that is repaired, after round 1, where all scores are 0."""
+        repaired = (k for k, shown in enumerate(self.rounds) if k and shown.mistakes and shown.ndcg_again == 1)
+        return next(repaired, 0)
 
     @property
     def stills(self) -> list[int]:
-        """Rounds for paper: the one to begin with, the last other mistake, and the last round if nothing was wrong."""
-        mistakes = [k for k, one in enumerate(self.rounds) if one.mistakes and k != self.opening]
+        """Rounds to print: the first to show, the last other mistake, and the last round if nothing was wrong."""
+        mistakes = [k for k, shown in enumerate(self.rounds) if shown.mistakes and k != self.opening]
         chosen = {self.opening, *mistakes[-1:]}
         return sorted(chosen | ({len(self.rounds) - 1} if not self.rounds[-1].mistakes else set()))
 
@@ -110,12 +110,12 @@ def walk_through(seed: int, n_rounds: int = N_ROUNDS) -> Walkthrough:
     simulated = separable(
         2 * n_rounds, n_documents=N_DOCUMENTS, n_features=2, n_grades=N_GRADES, margin=MARGIN, noise=_SPREAD, seed=seed
     )
-    queries = [one for one in simulated.stream if np.unique(one.relevance).size > 1][:n_rounds]
+    queries = [query for query in simulated.stream if np.unique(query.relevance).size > 1][:n_rounds]
     learner = ListwisePerceptron(_MEASURE, relative_margin=0.0, average=False, transforms=None)
     rounds, weights = [], np.zeros(2)
-    for one in queries:
-        learner.learn_one(one.X, one.relevance)
-        rounds.append(Round(np.asarray(one.X), one.relevance, weights, learner.coef_.copy()))
+    for query in queries:
+        learner.learn_one(query.X, query.relevance)
+        rounds.append(Round(np.asarray(query.X), query.relevance, weights, learner.coef_.copy()))
         weights = rounds[-1].after
     return Walkthrough(rounds, simulated.ranker, simulated.margin)
 

@@ -46,15 +46,9 @@ class Config:
         """Return the settings outside of the tables."""
         return {name: value for name, value in self.values.items() if name not in TABLES}
 
-    def settings(self, **options: Any) -> Settings:
-        """Return the settings of rankers; options that are not None override the file."""
-        return self._make(Settings, "settings", options)
-
-    def limits(self, **options: Any) -> Limits:
-        """Return the limits of requests; options that are not None override the file."""
-        return self._make(Limits, "limits", options)
-
-    def _make(self, kind: type[Kind], table: str, options: dict[str, Any]) -> Kind:
+    def table(self, kind: type[Kind], **options: Any) -> Kind:
+        """Return the settings of rankers, or the limits of requests; options that are not None override the file."""
+        table = kind.__name__.lower()
         chosen = {name: value for name, value in options.items() if value is not None}
         values = self.values.get(table, {})
         if not isinstance(values, dict):

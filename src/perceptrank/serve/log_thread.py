@@ -137,7 +137,7 @@ class LogThread:
         """Return the text of the model that the log began with, and whether it is fixed."""
         first = next(self.log.rows(), None)
         entry = None if first is None else decode(first.record)
-        if not isinstance(entry, ModelEntry | FixedEntry):
+        if not isinstance(entry, ModelEntry):
             return "", False
         # Not its text in the log: another version of perceptrank may have written that.
         return _text(restore_learner(self.log.path, entry.document)), isinstance(entry, FixedEntry)
@@ -352,10 +352,9 @@ class LogThread:
         return current
 
 
-def model_entry(learner: Learner, reason: str, *, fixed: bool) -> ModelEntry | FixedEntry:
+def model_entry(learner: Learner, reason: str, *, fixed: bool) -> ModelEntry:
     """Return the entry after which a learner ranks."""
-    kind = FixedEntry if fixed else ModelEntry
-    return kind(time.time_ns(), reason, _text(learner).encode())
+    return (FixedEntry if fixed else ModelEntry)(time.time_ns(), reason, _text(learner).encode())
 
 
 def _text(learner: Learner) -> str:

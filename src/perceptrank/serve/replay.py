@@ -47,6 +47,11 @@ class Current:
         return cls(learner, n_features=model.n_inputs if model.has_begun else None, names=model.feature_names, **known)
 
     @property
+    def learns(self) -> bool:
+        """True if the model that ranks learns from answers."""
+        return self.learner.learns and not self.shadow.is_fixed
+
+    @property
     def takes_missing(self) -> bool:
         """True if features may be missing."""
         return self.learner.model.takes_missing
@@ -54,7 +59,7 @@ class Current:
     def after(self, row: Row, entry: Entry) -> "Current":
         """Return the model after one more entry."""
         known: dict[str, Any] = {"version": row.sequence, "link": row.link}
-        if isinstance(entry, ModelEntry | FixedEntry):
+        if isinstance(entry, ModelEntry):
             known |= {"answers": self.answers, "refused": self.refused, "refusal": self.refusal}
             return self._with(entry, known)
         if isinstance(entry, NamesEntry):
@@ -68,7 +73,7 @@ class Current:
             return self._promoted(row, entry)
         return self._after_answers([(row, entry)])
 
-    def _with(self, entry: ModelEntry | FixedEntry, known: dict[str, Any]) -> "Current":
+    def _with(self, entry: ModelEntry, known: dict[str, Any]) -> "Current":
         """Return what follows from an entry with a model."""
         learner, is_fixed = restore_learner(entry.reason, entry.document), isinstance(entry, FixedEntry)
         known["shadow"] = self.shadow.restarted(known["version"], is_fixed=is_fixed)
@@ -145,7 +150,7 @@ def _with_weights(learner: Learner, n_features: int, names: tuple[str, ...] | No
 
 def nothing_before(entry: Entry) -> Current:
     """Return what the first entry of a log is applied to."""
-    if not isinstance(entry, ModelEntry | FixedEntry):
+    if not isinstance(entry, ModelEntry):
         raise ValueError("the log does not begin with a model")
     return Current(restore_learner(entry.reason, entry.document))
 

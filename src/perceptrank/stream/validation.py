@@ -311,10 +311,12 @@ def check_seed(seed: Any) -> None:
         raise ParameterError("seed", "must be a whole number >= 0 and below 2**63", seed)
 
 
-def check_positive_whole(name: str, value: Any) -> int:
-    """Return a positive integer as an int."""
+def check_positive_whole(name: str, value: Any, *, least: int = 1) -> int:
+    """Return a positive integer, at least `least`, as an int."""
     if not is_whole(value) or value < 1:
         raise ParameterError(name, "must be a whole number > 0", value)
+    if value < least:
+        raise ParameterError(name, f"must be at least {least}", value)
     return int(value)
 
 

@@ -7,12 +7,12 @@ from .adversary import Game as Game
 from .adversary import n_rounds as n_rounds
 from .adversary import play as play
 from .adversary import play_budget as play_budget
-from .certificates import Certificate as Certificate
-from .certificates import Promise as Promise
 from .comparators import comparator as comparator
 from .comparators import cumulative_surrogate as cumulative_surrogate
 from .geometry import diameter as diameter
 from .geometry import radius as radius
+from .guarantees import Certificate as Certificate
+from .guarantees import Promise as Promise
 from .margin_adversary import CostlyStream as CostlyStream
 from .margin_adversary import costly_stream as costly_stream
 from .margins import Margin as Margin

@@ -133,8 +133,7 @@ def play(
     rounds = most if rounds is None else check_positive_whole("rounds", rounds)
     if rounds > most:
         raise ParameterError("rounds", f"must be at most {most} for radius {radius} and margin {margin}", rounds)
-    if check_positive_whole("n_documents", n_documents) < 2:
-        raise ParameterError("n_documents", "must be at least 2", n_documents)
+    check_positive_whole("n_documents", n_documents, least=2)
     recorded = parse(measure)
     exact = version == "exact"
     n_features = rounds if exact else rounds + 1
@@ -172,7 +171,8 @@ def play_budget(
     """Play against a ranker whose function is made of at most `budget` documents, using its `rank` and `learn_one`.
 
     It loses every round, however many there are, though a ranker, of norm √(budget + 1) in units of 1 / D, ranks all
-    queries with a margin of 1. Rankers without a budget may come to rank all of them right, which ends the game.
+    queries with a margin of 1. Rankers without a budget may come to rank all of them right, which ends the game. The
+    other parameters are those of `play`.
 
     Parameters
     ----------
@@ -182,10 +182,6 @@ def play_budget(
         Number B of documents that it may store.
     rounds : int, optional
         Number of rounds, by default 4 (B + 1).
-    radius : float
-        Norm R of every document.
-    measure : str or Measure
-        "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
     Examples
     --------

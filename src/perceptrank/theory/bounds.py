@@ -202,17 +202,15 @@ def hedge(
     fixed rate, the expected loss: (rate L* + ln N) / (1 - exp(-rate)), which does not grow with T if the best learner
     stops losing. N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3 and Section 2.4.
 
+    The other parameters are those of `leader`.
+
     Parameters
     ----------
-    n_learners : int
-        N.
     n_queries : int, optional
         T, the number of queries that the measure has a value for and whose weight is not 0; without a fixed rate. The
         bound holds for query weights of at most 1.
     rate : float > 0, optional
-        The fixed rate.
-    best_loss : float ≥ 0, optional
-        L*, the smallest cumulative loss of a learner; with a fixed rate.
+        The fixed rate; needs `best_loss`.
 
     Examples
     --------
@@ -252,8 +250,7 @@ def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: floa
     >>> prank(n_grades=3, radius=1.0, margin=0.5), prank(n_grades=3, radius=1.0, margin=0.5, threshold_margin=4.5)
     (12.0, 16.0)
     """
-    if check_positive_whole("n_grades", n_grades) < 2:
-        raise ParameterError("n_grades", "must be at least 2", n_grades)
+    check_positive_whole("n_grades", n_grades, least=2)
     norm, _ = norm_and_loss(margin, None)
     reach = check_not_negative("radius", radius) * norm
     price = 2 * check_not_negative("threshold_margin", threshold_margin) * norm * norm
@@ -364,11 +361,9 @@ def random_features(*, error: float, chance: float, n_documents: int, n_together
     >>> random_features(error=0.1, chance=0.01, n_documents=100)
     5524
     """
-    eps, n = check_positive("error", error), check_positive_whole("n_documents", n_documents)
-    if not 0 < (delta := check_positive("chance", chance)) < 1:
+    eps, n = check_positive("error", error), check_positive_whole("n_documents", n_documents, least=2)
+    if not (delta := check_positive("chance", chance)) < 1:
         raise ParameterError("chance", "must be a number between 0 and 1", chance)
-    if n < 2:
-        raise ParameterError("n_documents", "must be at least 2", n_documents)
     together = check_positive_whole("n_together", n_together)
     return 2 * together * math.ceil(2 / eps**2 * (math.log(n) + math.log(n - 1) - math.log(delta)))
 
@@ -376,18 +371,13 @@ def random_features(*, error: float, chance: float, n_documents: int, n_together
 def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", version: str = "sharp") -> float:
     """Return the loss that an adversary can force on any deterministic learner, given enough features.
 
-    Each of `n_rounds` rounds costs 1/2 in AP, 1 - 1 / log2(3) in NDCG and 1 in NDCG@1.
+    Each round costs 1/2 in AP, 1 - 1 / log2(3) in NDCG and 1 in NDCG@1. The other parameters are those of `n_rounds`,
+    without the version "exact".
 
     Parameters
     ----------
-    radius : float > 0
-        Largest norm R of a document.
-    margin : float > 0
-        Margin γ of the stream.
     measure : str or Measure
         "ndcg", "ndcg@k" or "ap".
-    version : either "sharp" or "paper"
-        Number of rounds, see `perceptrank.theory.n_rounds`.
 
     Examples
     --------

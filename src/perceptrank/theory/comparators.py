@@ -122,14 +122,12 @@ def comparator(
     it: each pass adds a cutting plane below the surrogate, and the minimiser of the maximum of all planes comes next.
     See C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk Minimization".
 
+    The other parameters are those of `cumulative_surrogate`; the stream must be re-iterable.
+
     Parameters
     ----------
-    stream : QueryStream or re-iterable blocks
-    measure : "ndcg", "ndcg@k", "ap", or a Measure
     penalty : float > 0
         Factor of the squared norm, the constant C of the bound.
-    surrogate : "slam", "max-pair", or "level-pair"
-        The surrogate of the learner's theorem.
     tolerance : float
         Stop when the objective is within this relative distance of its lower bound.
     max_passes : int

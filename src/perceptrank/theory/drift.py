@@ -50,22 +50,17 @@ def fading(
     """Bound the loss of a learner that forgets against a ranker that moves; infinite if the rate is too large.
 
     The largest S with S ≤ G + U √(C S (1 + rate S / 2)), where G = L + W P, for every stream and every sequence
-    u_1, u_2, …, if the learner ranks with its current weights (`average=False`).
+    u_1, u_2, …, if the learner ranks with its current weights (`average=False`). The other parameters are those of
+    `largest_weights`; C is `theorem.constant(…)`.
 
     Parameters
     ----------
-    constant : float
-        C of the learner's theorem, `theorem.constant(…)`.
     comparator : Comparator or (norm, loss)
         U, the largest norm of a u_t; and L, the sum of the surrogates of u_t on query t, over queries with an update.
     path : float
         P, the sum of |u_{t+1} - u_t|.
-    rate : float > 0
-        ln(2) / half_life.
     growth : float, optional
         The constant that `largest_weights` takes, if it differs.
-    largest_weight : float > 0
-        Largest weight of a query; losses are then weighted.
 
     Examples
     --------

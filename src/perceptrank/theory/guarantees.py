@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -10,10 +11,135 @@ from perceptrank.measures import parse
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory.theorem import AnyComparator, Comparator, Theorem
 
-if TYPE_CHECKING:  # learning needs none of it
-    from perceptrank.theory.certificates import Certificate, Promise
-
+_ROUNDING = 1 + 1e-6
 _COUNTED = ("rounds", "updates", "mass", "squared_steps", "mean_loss", "current_loss", "used_loss", "mixings")
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One inequality of a certificate: observed value ≤ bound.
+
+    Attributes
+    ----------
+    name : str
+        "a posteriori", "from the steps" or "a priori".
+    formula : str
+        The bound in symbols.
+    bound, happened : float
+        Bound and observed value.
+    quantity : str
+        What is bounded: "S", the weight moved, or "loss", that of the rankings used.
+    """
+
+    name: str
+    formula: str
+    bound: float
+    happened: float
+    quantity: str = "S"
+
+    @property
+    def holds(self) -> bool:
+        """True if the inequality holds up to rounding."""
+        return self.happened <= self.bound * _ROUNDING
+
+    @property
+    def used(self) -> float:
+        """Ratio of the observed value to the bound."""
+        return self.happened / self.bound if self.bound > 0 else 0.0 if self.happened == 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Counts and sums of a learner, and the inequalities that follow from them.
+
+    Attributes
+    ----------
+    algorithm : str
+        Name of the learner.
+    rounds, updates : int
+        Number of rounds, and of those with an update.
+    mass : float
+        S, the sum of the weights moved in all rounds, which the theorems bound. It is at least the cumulative loss of
+        the rankings by the current weights; for Algorithms 1 and 3, it is the number of mistakes.
+    squared_steps : float
+        Sum of squared lengths of all steps, before the learning rate.
+    reach : float
+        The longest step per weight moved, at most the stream's diameter.
+    norm : float
+        Norm of the current weights.
+    promises : tuple of Promise
+        The inequalities.
+    is_averaged : bool
+        True if the learner ranks with the mean of its weights, to which the inequalities about S do not apply.
+    ranks_with : either "mean" or "current"
+        The weights that rank the next query.
+    mean_loss, current_loss, used_loss : float
+        With safe averaging, cumulative losses by the learner's measure: of rankings by the mean of all iterates, by the
+        current weights, and by whichever ranked; otherwise 0.
+    mixings : int
+        How often the weights of shards were mixed. S and the losses then count each shard by its weight in the mixture,
+        and the inequalities are those of Theorem D.
+    loss_bound : float
+        Upper bound on the loss of rankings by the current weights: the smaller of S and the theorem's bound.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> simulated = pr.separable(500, margin=0.1, seed=0)
+    >>> ranker = pr.MinimaxPerceptron()
+    >>> trace = ranker.learn(simulated.stream)
+    >>> certificate = ranker.certificate(margin=simulated.margin, diameter=pr.theory.diameter(simulated.stream))
+    >>> [promise.name for promise in certificate.promises]
+    ['a posteriori', 'from the steps', 'a priori']
+    >>> all(promise.happened <= promise.bound for promise in certificate.promises)
+    True
+    """
+
+    algorithm: str
+    rounds: int
+    updates: int
+    mass: float
+    squared_steps: float
+    reach: float
+    norm: float
+    promises: tuple[Promise, ...]
+    is_averaged: bool = False
+    ranks_with: str = "current"
+    mean_loss: float = 0.0
+    current_loss: float = 0.0
+    used_loss: float = 0.0
+    mixings: int = 0
+    loss_bound: float = float("inf")
+
+    @property
+    def holds(self) -> bool:
+        """True if all inequalities hold."""
+        return all(promise.holds for promise in self.promises)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.algorithm}: {self.updates:,} updates in {self.rounds:,} rounds, S = {self.mass:.6g}, |w| = "
+            f"{self.norm:.6g}"
+        ]
+        for promise in self.promises:
+            verdict = f"{promise.used:.1%} used" if promise.holds else "BROKEN"
+            bound = f"{promise.quantity} <= {promise.formula} = {promise.bound:.6g}"
+            lines.append(f"  {promise.name:<14} {bound}: {verdict}")
+        if self.loss_bound < self.mass:
+            lines.append(f"  Rankings by the current weights lost at most {self.loss_bound:.6g}.")
+        if any(promise.quantity == "loss" for promise in self.promises):
+            now = "the mean of its weights" if self.ranks_with == "mean" else "its current weights"
+            lines.append(
+                f"  It ranks with {now}. Lost by the mean: {self.mean_loss:.6g}, by the current weights: "
+                f"{self.current_loss:.6g}, by the one that ranked: {self.used_loss:.6g}."
+            )
+        elif self.is_averaged:
+            lines.append("  This learner ranks with the mean of its weights; the promises are about the current ones.")
+        if self.mixings:
+            lines.append(
+                f"  Shards were mixed {self.mixings:,} times: S counts each by its weight in the mixture (Theorem D)."
+            )
+        return "\n".join(lines)
 
 
 class Guaranteed(Protocol):
@@ -51,8 +177,6 @@ def certificate(
     n_documents: int | None = None,
 ) -> Certificate:
     """Return the bounds on a learner's loss so far, beside its observed value, as its method `certificate` does."""
-    from perceptrank.theory.certificates import Promise
-
     theorem = _check_theorem(learner, comparator)
     share = largest_share(learner, n_documents)
     model, promised, current_of = learner.model.require_learned(), theorem.of_moved, theorem.of_current
@@ -92,7 +216,6 @@ def certify(
 ) -> Certificate:
     """Return a certificate with the learner's counts; with safe averaging, add what that promises."""
     from perceptrank.theory import bounds
-    from perceptrank.theory.certificates import Certificate, Promise
 
     model, counts = learner.model, learner.model.counts
     if is_safe:
@@ -122,9 +245,7 @@ def largest_share(learner: Guaranteed, n_documents: int | None) -> float:
         return 1.0
     measure = getattr(learner, "measure", None)
     if measure is None:
-        raise ValueError(
-            f"{learner.algorithm} bounds mistakes, not the loss in a ranking measure: leave out n_documents"
-        )
+        raise ValueError(f"n_documents must be None: {learner.algorithm} bounds mistakes, not the loss in a measure")
     return bounds.largest_share(measure, n_documents)
 
 

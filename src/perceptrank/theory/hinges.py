@@ -123,17 +123,6 @@ def order_ideally(keys: Floats, n: int, rows: Rows) -> None:
         level += 1
 
 
-@helper
-def order_by_index(m: int, n_levels: int, level_of: Ints, first: Ints, next_place: Ints, ideal: Ints) -> None:
-    """Write the documents by level, then by index."""
-    for level in range(n_levels):
-        next_place[level] = first[level]
-    for i in range(m):
-        level = level_of[i]
-        ideal[next_place[level]] = i
-        next_place[level] += 1
-
-
 @helper_inlined
 def find_hinges(scores: Floats, grades: Floats, rows: Rows) -> int:
     """Write levels and rivals of a query; return how many levels there are."""
@@ -197,7 +186,12 @@ def descend_slam(
         if n_outranked == 0:
             return 0.0, 0.0
     if class_order == BY_INDEX:
-        order_by_index(len(scores), n_levels, level_of, first, ints[5], ideal)
+        next_place = ints[5]
+        for level in range(n_levels):
+            next_place[level] = first[level]
+        for i in range(len(scores)):
+            ideal[next_place[level_of[i]]] = i
+            next_place[level_of[i]] += 1
     lay_weights(weighing, n_relevant, n_levels, floats[0], first, discounts, weight_at)
     mass, value = 0.0, 0.0
     for p in range(n):

@@ -1,17 +1,16 @@
 """Streams on which a margin costs what the theorems say: the constants (1 + 2ρ) D²/γ² and 9/8 D²/γ² are reached.
 
-All documents have three features, and e_1 ranks them with margin γ. In each round the stream's maker, who knows the
-learner's weights w, picks differences x with e_1 · x = γ and |x| = D whose scores w · x are what suits it:
+All documents have three features, and e_1 ranks them with margin γ. In each round the adversary, who knows the
+learner's weights w, picks differences x with e_1 · x = γ and |x| = D whose scores w · x are
 
 - 0, so that the relevant document is tied with, and so outranked by, one that is not. A step along x then adds D² to
-  |w|², as in Novikoff's proof.
-- just below the margin Δ. A step along x then adds D² + 2 Δ: the weights grow long without turning to e_1, which lets
-  more rounds be lost later.
+  |w|², as in Novikoff's proof; or
+- just below the margin Δ. A step along x then adds D² + 2 Δ: the weights grow without turning to e_1, so that more
+  rounds are lost later.
 
 With violators="top" a round is of one kind or the other, and (4ρ² - 1) / 8ρ D²/γ² rounds of the second kind, which lose
-nothing, are the most profitable number. With "uniform" and "places" a round can be of both kinds at once: few documents
-are tied with the relevant one, which is lost for that, and all others, against which it moves as well, are at a
-distance of almost Δ.
+nothing, cost the learner most. With "uniform" and "places" a round can be of both kinds at once: few documents are tied
+with the relevant one, and so outrank it; it moves against all others as well, which are almost Δ below.
 """
 
 import math
@@ -81,7 +80,7 @@ def costly_stream(
         Documents of a query, at least 2: by default 2 for "top", 100 for "uniform" and 1000 for "places". For the last
         two, the more there are, the closer the loss is to the bound.
     measure : str or Measure
-        The measure that is lost in, which decides how many documents outrank the relevant one.
+        The measure of the loss, which decides how many documents outrank the relevant one.
 
     Examples
     --------
@@ -97,11 +96,10 @@ def costly_stream(
     rho, m = check_not_negative("relative_margin", relative_margin), n_documents or LENGTHS[violators]
     if not check_positive("margin", margin) < 1:
         raise ParameterError("margin", "must be smaller than 1, the diameter", margin)
-    if check_positive_whole("n_documents", m) < 2:
-        raise ParameterError("n_documents", "must be at least 2", n_documents)
+    check_positive_whole("n_documents", m, least=2)
     if 24 * m * (1 + 2 * rho) / margin**2 > _MOST_BYTES:
         needed = 24e-9 * m * (1 + 2 * rho) / margin**2
-        raise ValueError(f"margin {margin} takes {needed:.0f} GB of memory: choose a larger one, or fewer documents")
+        raise ValueError(f"margin {margin} needs {needed:.0f} GB of memory; choose a larger margin or fewer documents")
     n_above = 1 if violators == "top" or m == 2 else _best_number_above(violators, rho, m, measure)
     share = 1.0 if m == 2 else _share_above(violators, n_above, m)
     n_apart = max(0.0, (4 * rho**2 - 1) / (8 * rho)) / margin**2 if rho > 0 and violators == "top" else math.inf
@@ -150,6 +148,7 @@ def _best_number_above(violators: str, rho: float, m: int, measure: MeasureLike)
     for n_above in range(1, min(m, 200)):
         grades = np.append(np.zeros(n_above), 1.0)
         lost = 1 - chosen(-np.arange(n_above + 1.0), grades)
-        if (found := lost * (1 + 2 * rho * (1 - _share_above(violators, n_above, m)))) > most:
-            best, most = n_above, found
+        total = lost * (1 + 2 * rho * (1 - _share_above(violators, n_above, m)))
+        if total > most:
+            best, most = n_above, total
     return best

@@ -24,7 +24,7 @@ from perceptrank.measures import AP, MeasureLike
 from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
-from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole, read_only
+from perceptrank.stream.validation import check_positive, check_positive_whole, read_only
 from perceptrank.theory.geometry import lengths
 from perceptrank.theory.surrogates import parse_learnable
 
@@ -196,8 +196,7 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     (0.1047, 0.1047, True)
     """
     check_positive("tolerance", tolerance)
-    if check_positive_whole("max_passes", max_passes) < 2:
-        raise ParameterError("max_passes", "must be at least 2", max_passes)
+    check_positive_whole("max_passes", max_passes, least=2)
     check_repeatable(stream)
     binary = isinstance(parse_learnable(measure), AP)
     first = _worst_pairs(binary, stream, None)

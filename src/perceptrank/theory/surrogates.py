@@ -35,9 +35,7 @@ def parse_learnable(measure: MeasureLike) -> Measure:
     """Parse a measure that has SLAM weights: NDCG, with or without a cut-off, or AP."""
     parsed = parse(measure)
     if not isinstance(parsed, (NDCG, AP)):
-        raise ValueError(
-            f"measure must be ndcg, ndcg@k or ap to be learned, got {str(parsed)!r}, which can only be recorded"
-        )
+        raise ValueError(f"measure must be ndcg, ndcg@k or ap to learn from, got {str(parsed)!r}, only for recording")
     return parsed
 
 
@@ -75,13 +73,7 @@ class Surrogate(ABC):
         return self._evaluate(*as_ranked_query(scores, relevance))[0]
 
     def gradient(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> Floats:
-        """Return a subgradient with respect to the scores, weights held fixed.
-
-        Parameters
-        ----------
-        scores, relevance : array of shape (documents,)
-            Scores and grades.
-        """
+        """Return a subgradient with respect to the scores, weights held fixed; parameters are those of `value`."""
         return self._evaluate(*as_ranked_query(scores, relevance))[1]
 
 

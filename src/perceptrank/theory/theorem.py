@@ -77,11 +77,7 @@ class Theorem:
     starts : bool
         True if the learner starts from weights w₁ that are not 0, which the bound depends on.
     assumption : str
-        Condition of the statement.
-    tight : bool
-        True if an adversary reaches the bound up to lower-order terms.
-    proof : str
-        Document with the proof.
+        Condition of the statement. docs/theory.md has the proof, and says which bounds are tight.
 
     Examples
     --------
@@ -103,8 +99,6 @@ class Theorem:
     surrogate: str | None = None
     starts: bool = False
     assumption: str = "a linear ranker has margin γ on the stream; rankings by the current weights"
-    tight: bool = False
-    proof: str = "docs/theory.md"
 
     def __str__(self) -> str:
         return self.statement
@@ -129,16 +123,16 @@ class Theorem:
     def _size_of(self, diameter: float | None, radius: float | None) -> np.float64:
         """Return D, or 2R if it is unknown; or R."""
         if self.symbol is None:
-            raise ValueError(f"there is no constant to compute in: {self.statement}")
+            raise ValueError(f"this theorem has no constant to compute: {self.statement}")
         for name, value in (("diameter", diameter), ("radius", radius)):
             if value is not None:
                 check_not_negative(name, value)
         if self.size == "radius":
             if radius is None:
-                raise ValueError("give radius, the largest norm of an example")
+                raise ValueError("give radius, the largest norm of a document")
             return np.float64(radius)
         if diameter is None and radius is None:
-            raise ValueError("give diameter or radius, whichever is known of the stream")
+            raise ValueError("give diameter or radius of the stream")
         return np.float64(diameter) if diameter is not None else 2 * np.float64(radius or 0.0)
 
     def bound(
@@ -155,10 +149,11 @@ class Theorem:
     ) -> float:
         """Return the bound on the learner's loss, given the margin of a separable stream or a comparator.
 
+        The other parameters are those of `constant`; if queries have weights, the losses of learner and comparator are
+        weighted sums.
+
         Parameters
         ----------
-        diameter, radius : float, optional
-            Those of the stream.
         margin : float, optional
             Margin of a separable stream; give this or `comparator`.
         comparator : Comparator or (norm, loss), optional
@@ -166,10 +161,7 @@ class Theorem:
         start : float
             Norm of the weights that the learner starts from, divided by the learning rate.
         product : float, optional
-            Inner product of the comparator and these weights, divided by the learning rate; if it is not known, the
-            bound is that of the worst.
-        largest_weight : float > 0
-            Largest weight of a query; the losses of learner and comparator are then weighted sums.
+            Inner product of the comparator and these weights, divided by the learning rate; by default the worst.
         share : float
             Largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
         """
@@ -236,19 +228,13 @@ class Theorem:
             return
         check_choice("surrogate of the comparator", comparator.surrogate, SURROGATES)
         if self.surrogate is None:
-            raise ValueError(
-                f"this learner is not compared by {comparator.surrogate!r}: give a pair of a norm and a loss"
-            )
+            surrogate = comparator.surrogate
+            raise ValueError(f"comparator must be a pair of a norm and a loss here, got one of surrogate={surrogate!r}")
         if SURROGATES.index(comparator.surrogate) < SURROGATES.index(self.surrogate):
-            raise ValueError(
-                f"comparator must be one by surrogate={self.surrogate!r}, which this learner is compared by, "
-                f"got {comparator.surrogate!r}"
-            )
+            raise ValueError(f"comparator must be of surrogate={self.surrogate!r}, got {comparator.surrogate!r}")
         if comparator.measure is not None and measure is not None and _learned(comparator.measure) != _learned(measure):
-            raise ValueError(
-                f"comparator must be one for {str(measure)!r}, which this learner learns, got one for "
-                f"{str(comparator.measure)!r}"
-            )
+            learned, other = str(measure), str(comparator.measure)
+            raise ValueError(f"comparator must be for {learned!r}, which the learner learns, got one for {other!r}")
 
 
 NO_THEOREM = Theorem("-")
@@ -262,13 +248,13 @@ def _learned(measure: Measure) -> tuple[object, ...]:
 def norm_and_loss(margin: float | None, comparator: AnyComparator | None) -> tuple[np.float64, np.float64]:
     """Return U and L of a comparator, or of the ranker that has this margin, divided by it."""
     if (margin is None) == (comparator is None):
-        raise ValueError("give margin or comparator, one of them")
+        raise ValueError("give either margin or comparator")
     if comparator is None:
         with np.errstate(over="ignore"):
             return 1 / np.float64(check_positive("margin", margin)), np.float64(0.0)
     if not isinstance(comparator, tuple) or len(comparator) < 2:
         raise ValueError(f"comparator must be a pair of a norm and a loss, got {comparator!r}")
-    norm, loss = (np.float64(check_not_negative("comparator", one)) for one in comparator[:2])
+    norm, loss = (np.float64(check_not_negative("comparator", value)) for value in comparator[:2])
     return norm, loss
 
 
@@ -291,8 +277,8 @@ def largest_lost(
         behind = np.float64(loss) - (-start if product is None else np.float64(product))
         half, inner = base / 2, start * start + base * behind
         root = np.hypot(half, np.sqrt(inner)) if inner >= 0 else np.sqrt(np.maximum(half * half + inner, 0.0))
-        found = behind + half + root
+        most = behind + half + root
         if price > 2 * root:  # more rounds with a margin's updates let more be lost
             both = base + price
-            found = both / price * (behind + both / 4) + start * start / price
-        return float(np.maximum(found, 0.0)) if not np.isnan(found) else float("inf")
+            most = both / price * (behind + both / 4) + start * start / price
+        return float(np.maximum(most, 0.0)) if not np.isnan(most) else float("inf")

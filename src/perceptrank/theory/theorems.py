@@ -30,7 +30,6 @@ def perceptron() -> Theorem:
         1.0,
         size="radius",
         assumption="a linear classifier has margin γ on the examples",
-        tight=True,
     )
 
 
@@ -60,13 +59,12 @@ def slam(learning_rate: float, margin: float = 1.0, surrogate: str = "slam", *, 
         2 * margin / learning_rate,
         splits,
         surrogate=surrogate,
-        tight=True,
     )
 
 
 def pair_perceptron() -> Theorem:
     """Bound the mistakes, hence the cumulative loss, of Algorithm 3 and of category ranking."""
-    return Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0, surrogate="max-pair", tight=True)
+    return Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0, surrogate="max-pair")
 
 
 def listwise(relative_margin: float = 1.0, surrogate: str = "level-pair", *, splits: bool = False) -> Theorem:
@@ -82,7 +80,6 @@ def listwise(relative_margin: float = 1.0, surrogate: str = "level-pair", *, spl
         factor,
         splits=splits,
         surrogate=surrogate,
-        tight=True,
     )
 
 
@@ -97,7 +94,6 @@ def safe_averaging(current: Theorem) -> Theorem:
         multiple=multiple,
         extra=extra,
         assumption="a linear ranker has margin γ on the stream",
-        tight=False,
     )
 
 
@@ -110,18 +106,13 @@ def _parted(statement: str) -> tuple[str, str]:
 def from_start(promised: Theorem) -> Theorem:
     """Bound the loss of a learner that starts from weights w₁ that are not 0, given its theorem for w₁ = 0."""
     statement, where = _parted(promised.statement)
-    return replace(
-        promised,
-        statement=f"{statement} + {2 * promised.multiple:g}|w₁|/(ηγ){where}",
-        starts=True,
-        tight=False,
-    )
+    return replace(promised, statement=f"{statement} + {2 * promised.multiple:g}|w₁|/(ηγ){where}", starts=True)
 
 
 def constrained(promised: Theorem) -> Theorem:
     """Restrict the rankers that a learner is compared with to those that satisfy its constraints."""
     assumption = promised.assumption.replace("a linear ranker", "a linear ranker that satisfies the constraints")
-    return replace(promised, assumption=assumption, tight=False)
+    return replace(promised, assumption=assumption)
 
 
 def in_kernel_space(promised: Theorem) -> Theorem:

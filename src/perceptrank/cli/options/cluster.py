@@ -1,21 +1,15 @@
 """Commands on a Dask cluster."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-import perceptrank as pr
 from perceptrank.cli.options.reading import Reading
-from perceptrank.cli.terminal.streams import complain, say
-from perceptrank.cli.terminal.tables import ProgressBar, plain, show
-
-if TYPE_CHECKING:
-    from perceptrank.distributed.learning import Progress
+from perceptrank.cli.terminal.streams import complain
 
 CONNECTS = 30  # seconds that a scheduler has to answer
 
@@ -99,67 +93,3 @@ def check_files(reading: Reading) -> None:
     """Raise if there is something that workers cannot read."""
     if "-" in reading.files:
         raise ValueError("the files are read by every worker: standard input cannot be one")
-
-
-def learn_from_shards(
-    learner: "pr.Learner",
-    measures: "list[pr.Measure]",
-    reading: Reading,
-    sharing: Sharing,
-    trace: Path | None,
-    saved: str | None,
-    *,
-    as_json: bool,
-) -> "pr.Trace":
-    """Learn from files on a cluster, keep the result, and return what was recorded, epoch after epoch."""
-    from perceptrank.distributed.learning import learn
-    from perceptrank.distributed.mixing import check_mixable
-
-    check_files(reading)
-    check_mixable(learner)
-    first, start = learner.n_queries, time.perf_counter()
-    options = reading.options() | ({"names": learner.model.needed_names} if learner.model.needed_names else {})
-    epochs = sharing.epochs or 5
-    with sharing.client() as client, ProgressBar("learning") as bar:
-
-        def tell(progress: "Progress") -> None:
-            bar(progress.epoch * progress.shards + progress.done, progress.epochs * progress.shards)
-            if progress.done == progress.shards:
-                means = ", ".join(f"{name} {mean:.4f}" for name, mean in progress.means.items())
-                complain(f"epoch {progress.epoch + 1} of {epochs}: {progress.shards} shards; the last one had {means}")
-
-        learned = learn(
-            learner,
-            reading.files,
-            client,
-            epochs=epochs,
-            measures=measures,
-            shards=sharing.shards,
-            checkpoint=sharing.keep_epochs,
-            progress=tell,
-            **options,
-        )
-    whole = pr.Trace.concatenate(of_shard for epoch in learned.traces for of_shard in epoch)
-    if trace is not None:
-        whole.save(trace)
-    if saved is not None:
-        learner.save(saved)
-    rows = []
-    for number, epoch in enumerate(learned.traces):
-        joined = pr.Trace.concatenate(epoch)
-        row: dict[str, Any] = {"epoch": number + 1}
-        row |= {str(measure): plain(joined.mean(measure)) for measure in joined.measures}
-        rows.append(row | {"shards": len(epoch), "queries": len(joined), "updates": joined.n_updates})
-    seconds, n_queries = time.perf_counter() - start, learner.n_queries - first
-    extra = {
-        "model": repr(learner),
-        "queries": n_queries,
-        "epochs": epochs,
-        "seconds": round(seconds, 3),
-        "saved": saved,
-    }
-    show(rows, title="Ranked, measured, then learned from, shard by shard", as_json=as_json, extra=extra)
-    if not as_json:
-        kept = f"; saved to {saved}" if saved is not None else "; not saved (--save FILE)"
-        say(f"{n_queries:,} queries in {seconds:.1f} s{kept}")
-    return whole

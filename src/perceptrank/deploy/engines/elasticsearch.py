@@ -1,6 +1,5 @@
 """The learning-to-rank plugin of Elasticsearch and OpenSearch."""
 
-import itertools
 import json
 import secrets
 from collections.abc import Callable
@@ -113,22 +112,18 @@ def _xgboost_tree(tree: FloatTree) -> dict[str, Any]:
     def split(threshold: float, up: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         return {"split": tree.name, "split_condition": next_float(threshold), "children": [up, above]}
 
-    root = tree.nested(lambda value: {"leaf": value}, split)
-    level, numbers, depth = [root], itertools.count(), 0
-    while level:
-        for node in level:
-            node |= {"nodeid": next(numbers), "depth": depth}
-        level, depth = [child for node in level for child in node.get("children", [])], depth + 1
-    _point(root)
-    return root
-
-
-def _point(node: dict[str, Any]) -> None:
-    if "children" in node:
-        yes, no = (child["nodeid"] for child in node["children"])
-        node |= {"yes": yes, "no": no, "missing": yes if node["split_condition"] > 0.0 else no}
-        for child in node["children"]:
-            _point(child)
+    nodes = [tree.nested(lambda value: {"leaf": value}, split)]
+    nodes[0]["depth"] = 0
+    for number, node in enumerate(nodes):  # the list grows, level by level
+        node["nodeid"] = number
+        for child in node.get("children", []):
+            child["depth"] = node["depth"] + 1
+            nodes.append(child)
+    for node in nodes:
+        if "children" in node:
+            yes, no = (child["nodeid"] for child in node["children"])
+            node |= {"yes": yes, "no": no, "missing": yes if node["split_condition"] > 0.0 else no}
+    return nodes[0]
 
 
 def field_feature(name: str, field: str) -> dict[str, Any]:

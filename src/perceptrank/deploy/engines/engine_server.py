@@ -77,14 +77,14 @@ class EngineServer:
         request = Request(self.address + path, data, headers, method=method)
         try:
             with self._opener.open(request, timeout=self.timeout) as reply:
-                found = reply.read()
+                answer = reply.read()
         except HTTPError as error:
             with error:
                 raise self._complaint(method, path, error.code, _reason(error)) from None
         except (OSError, HTTPException) as error:
             raise self._unreachable(error) from None
         try:
-            return json.loads(found)
+            return json.loads(answer)
         except ValueError:
             raise EngineError(f"{self.address} does not answer in JSON: it is not {self.target}") from None
 
@@ -103,15 +103,15 @@ class EngineServer:
     def _unreachable(self, error: BaseException) -> EngineError:
         reason = getattr(error, "reason", error)
         if isinstance(reason, TimeoutError):
-            said = f"has not answered within {self.timeout:g} s: set the option timeout"
+            problem = f"has not answered within {self.timeout:g} s: set the option timeout"
         elif isinstance(reason, ssl.SSLCertVerificationError):
-            said = (
+            problem = (
                 f"has a certificate that is not trusted ({reason.verify_message}): set SSL_CERT_FILE to the file of "
                 "its authority"
             )
         else:
-            said = f"cannot be reached ({reason}): is it running, and the address right?"
-        return EngineError(f"{self.target} at {self.address} {said}")
+            problem = f"cannot be reached ({reason}): is it running, and the address right?"
+        return EngineError(f"{self.target} at {self.address} {problem}")
 
     @contextmanager
     def leaving_nothing(self) -> Iterator[list[Removal]]:
@@ -147,8 +147,8 @@ def _credentials(user: str | None, password: str | None) -> dict[str, str]:
     if user is not None:
         pair = f"{unquote(user)}:{unquote(password or '')}".encode()
         return {"Authorization": "Basic " + base64.b64encode(pair).decode()}
-    given = os.environ.get(AUTHORIZATION, "").strip()
-    return {"Authorization": given} if given else {}
+    header = os.environ.get(AUTHORIZATION, "").strip()
+    return {"Authorization": header} if header else {}
 
 
 def _reason(error: HTTPError) -> str:
@@ -158,11 +158,11 @@ def _reason(error: HTTPError) -> str:
     except (OSError, HTTPException):
         return str(error.reason)
     try:
-        found = json.loads(text)["error"]
-        if isinstance(found, dict):
-            causes = [one.get("reason") for one in found.get("root_cause", []) if isinstance(one, dict)]
-            found = found.get("msg") or "; ".join(filter(None, causes)) or found.get("reason")
-        text = str(found or error.reason)
+        reason = json.loads(text)["error"]
+        if isinstance(reason, dict):
+            causes = [cause.get("reason") for cause in reason.get("root_cause", []) if isinstance(cause, dict)]
+            reason = reason.get("msg") or "; ".join(filter(None, causes)) or reason.get("reason")
+        text = str(reason or error.reason)
     except (ValueError, KeyError, TypeError):
         text = str(error.reason)  # a page, of something in between
     return re.sub(r"\s+", " ", text)[:_LONGEST]

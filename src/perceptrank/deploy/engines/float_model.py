@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from perceptrank.deploy.engines.score_shift import (
 from perceptrank.deploy.engines.trees import FloatTree, check_steps, float_trees
 from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import Export, SumTarget, choice, note_no_bias
+from perceptrank.deploy.target import Export, SumTarget, check_choice, check_word, note_no_bias
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures
 
@@ -79,14 +78,10 @@ class FloatModel(SumTarget):
     timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model_name, str) or not re.fullmatch(r"[A-Za-z_][\w-]*", self.model_name, re.ASCII):
-            raise ValueError(
-                f"model_name of the target {self.name} must be a word of letters, digits, _ and -, got "
-                f"{self.model_name!r}"
-            )
+        check_word(self.name, "model_name", self.model_name)
         if not isinstance(self.normalizers, bool):
             raise ValueError(f"normalizers of the target {self.name} must be true or false, got {self.normalizers!r}")
-        choice(self.name, "part", self.part, PARTS)
+        check_choice(self.name, "part", self.part, PARTS)
         if not is_number(self.timeout) or not 0 < self.timeout < math.inf:
             raise ValueError(f"timeout of the target {self.name} must be a number > 0, got {self.timeout!r}")
         if is_number(self.shift):

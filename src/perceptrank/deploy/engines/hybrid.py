@@ -10,15 +10,20 @@ import numpy as np
 from perceptrank.deploy.engines.float_model import ULP
 from perceptrank.deploy.folding import Folded, fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import Export, Target, choice
+from perceptrank.deploy.target import Export, Target, check_choice
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.stream.sparse import AnyFeatures
 
 ENGINES = ("opensearch", "elasticsearch")
 PARTS = ("pipeline", "query")
 MOST_CLAUSES = 5  # of a hybrid query of OpenSearch
 LOWEST = np.float32(0.001)  # what OpenSearch makes of the lowest score of a clause, in place of 0
 SAME = np.float32(1e-6)  # Elasticsearch takes scores that differ by less for equal
+_LIMITS = {
+    "opensearch": "the lowest score of a clause becomes 0.001, not 0: documents whose scores differ by less may "
+    "change places",
+    "elasticsearch": "scores of a clause that differ by less than 0.000001 are equal to Elasticsearch: multiply them",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +48,9 @@ class HybridWeights(Target):
     window: int = 100
 
     def __post_init__(self) -> None:
-        choice(self.name, "server", self.server, ENGINES)
+        check_choice(self.name, "server", self.server, ENGINES)
         if self.part is not None:
-            choice(self.name, "part", self.part, PARTS)
+            check_choice(self.name, "part", self.part, PARTS)
         if self.part == "pipeline" and self.server == "elasticsearch":
             raise ValueError(
                 "part of the target hybrid must be 'query' for elasticsearch, which has no pipeline for it"
@@ -104,27 +109,16 @@ class HybridWeights(Target):
         return {"size": size, "retriever": {"linear": {"retrievers": retrievers, "rank_window_size": self.window}}}
 
     def _notes(self, function: RankingFunction, folded: Folded) -> list[str]:
-        notes = function.notes()
-        left_out = len(folded.names) - len(folded.places)
-        if left_out:
-            notes.append(f"{left_out} of {len(folded.names)} features have no weight and are left out")
-        notes += [
+        return [
+            *function.notes(),
+            *folded.left_out(),
             f"the clauses of the query are, in this order: {', '.join(term.name for term in folded.terms())}",
             f"scores are the model's divided by {folded.weights.sum():g}, in float32, which changes no order",
             "a clause must return every document that is ranked, with a score of 0 where it does not match: minimum "
             "and maximum are those of the documents that it returns",
             "scores of a clause are not negative: add a constant to one that would be, which changes nothing else",
+            _LIMITS[self.server],
         ]
-        if self.server == "opensearch":
-            notes.append(
-                "the lowest score of a clause becomes 0.001, not 0: documents whose scores differ by less may "
-                "change places"
-            )
-        else:
-            notes.append(
-                "scores of a clause that differ by less than 0.000001 are equal to Elasticsearch: multiply them"
-            )
-        return notes
 
     def engine(self) -> str:
         return f"emulated as hybrid search by {self.server} in float32, from its source (no engine was asked)"
@@ -152,7 +146,7 @@ class HybridWeights(Target):
         Clauses that are constant in a query add the same to all of its scores, which is taken off.
         """
         folded = self._fold(function)
-        values = folded.columns(X.toarray() if isinstance(X, SparseFeatures) else X)
+        values = folded.columns(X)
         negative = np.argwhere(values < 0.0)
         if len(negative):
             i, j = negative[0]
@@ -163,14 +157,14 @@ class HybridWeights(Target):
         if self.part == "query" and self.server == "opensearch":
             raise ValueError("a draft of a query has no weights: parity is of hybrid with part='pipeline'")
         shares = np.array(list(self._shares(folded).values()), np.float32)
-        found = []
+        parts = []
         for start, stop in pairwise(offsets):
-            normalized, constant = self._normalized(values[start:stop].astype(np.float32))
-            combined = self._combined(normalized, shares)
-            found.append(combined.astype(np.float64) - float(shares[constant].sum(dtype=np.float64)))
-        return np.concatenate(found) * float(folded.weights.sum())
+            normalized, constant = self._normalize(values[start:stop].astype(np.float32))
+            combined = self._combine(normalized, shares)
+            parts.append(combined.astype(np.float64) - float(shares[constant].sum(dtype=np.float64)))
+        return np.concatenate(parts) * float(folded.weights.sum())
 
-    def _normalized(self, values: Any) -> tuple[Any, Any]:
+    def _normalize(self, values: Any) -> tuple[Any, Any]:
         """Return the scores of each clause from 0 to 1, all 1 for a clause that is constant, and which those are."""
         low, high = values.min(axis=0), values.max(axis=0)
         constant = high - low < SAME if self.server == "elasticsearch" else high == low
@@ -179,7 +173,7 @@ class HybridWeights(Target):
             scaled = np.where(scaled == 0.0, LOWEST, scaled)
         return np.where(constant, np.float32(1.0), scaled), constant
 
-    def _combined(self, normalized: Any, shares: Any) -> Any:
+    def _combine(self, normalized: Any, shares: Any) -> Any:
         """Return the weighted sums, each operation in float32; OpenSearch divides them by the sum of the weights."""
         total, weights = np.zeros(len(normalized), np.float32), np.float32(0.0)
         for j, share in enumerate(shares):

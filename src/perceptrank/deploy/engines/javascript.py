@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,27 @@ from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.target import SumTarget
 from perceptrank.kernels.arrays import Floats
 
-_RANK = """\
+_SOURCE = """\
+// Scores of documents: {kind} ({algorithm}) that perceptrank has exported.
+// An ECMAScript module.
+
+export const BIAS = {bias};
+export const {table} = [ // name of a feature, {columns}
+{terms}
+];
+{helper}
+/** The score of a document, the larger the better, for an object that has features by name. {absent} */
+export function score(features) {{
+  let total = BIAS;
+  for (const [name, {parts}] of {table}) {{
+    let value = {value};
+    if (typeof value !== "number" || !Number.isFinite(value)) {{
+      throw new TypeError(`feature ${{name}} must be a finite number, got ${{value}}`);
+    }}
+{body}
+  }}
+  return total;
+}}
 
 /** The places of one query's documents, best first; those of equal scores stay in their order. */
 export function rank(documents) {{
@@ -23,41 +44,7 @@ export function rank(documents) {{
 }}
 """
 
-_SOURCE = (
-    """\
-// Scores of documents: a linear model ({algorithm}) that perceptrank has exported. An ECMAScript module.
-
-export const BIAS = {bias};
-export const TERMS = [ // name of a feature, weight, and what is subtracted from the feature first
-{terms}
-];
-
-/** The score of a document, the larger the better, for an object that has features by name. {absent} */
-export function score(features) {{
-  let total = BIAS;
-  for (const [name, weight, offset] of TERMS) {{
-    const value = {value};
-    if (typeof value !== "number" || !Number.isFinite(value)) {{
-      throw new TypeError(`feature ${{name}} must be a finite number, got ${{value}}`);
-    }}
-    total += weight * (value - offset);
-  }}
-  return total;
-}}
-"""
-    + _RANK
-)
-
-_CURVES = (
-    """\
-// Scores of documents: a sum of functions of features ({algorithm}) that perceptrank has exported.
-// An ECMAScript module.
-
-export const BIAS = {bias};
-export const CURVES = [ // name of a feature, {columns}
-{terms}
-];
-
+_COUNT_BELOW = """
 /** The number of edges, which are in rising order, that a value is {compared}. */
 function countBelow(edges, value) {{
   let low = 0;
@@ -69,23 +56,9 @@ function countBelow(edges, value) {{
   }}
   return low;
 }}
-
-/** The score of a document, the larger the better, for an object that has features by name. {absent} */
-export function score(features) {{
-  let total = BIAS;
-  for (const [name, {parts}] of CURVES) {{
-    let value = {value};
-    if (typeof value !== "number" || !Number.isFinite(value)) {{
-      throw new TypeError(`feature ${{name}} must be a finite number, got ${{value}}`);
-    }}
-{body}
-  }}
-  return total;
-}}
 """
-    + _RANK
-)
 
+_PRODUCT = "    total += weight * (value - offset);"
 _STEPS = "    total += heights[countBelow(edges, value)];"
 _LINES = """\
     for (const [mean, inverse] of scaling) value = (value - mean) * inverse;
@@ -121,16 +94,16 @@ class JavaScriptFunction(SumTarget):
     name = "javascript"
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
-        terms = "\n".join(f"  [{json.dumps(name)}, {weight!r}, {offset!r}]," for name, weight, offset in folded.terms())
-        return _SOURCE.format(terms=terms, **_settings(folded)), [_MODULE]
+        columns = "weight, and what is subtracted from the feature first"
+        texts = {"kind": "a linear model", "table": "TERMS", "columns": columns, "parts": "weight, offset"}
+        return _format(folded, folded.terms(), **texts, helper="", body=_PRODUCT), [_MODULE]
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
         rows, parts, columns = additive.rows()
-        own = {"compared": "not below", "sign": "<=", "body": _LINES}
-        if additive.has_steps:
-            own = {"compared": "above", "sign": "<", "body": _STEPS}
-        terms = "\n".join(f"  {json.dumps(row)}," for row in rows)
-        return _CURVES.format(terms=terms, parts=parts, columns=columns, **own, **_settings(additive)), [_MODULE]
+        texts = {"kind": "a sum of functions of features", "table": "CURVES", "columns": columns, "parts": parts}
+        compared, sign, body = ("above", "<", _STEPS) if additive.has_steps else ("not below", "<=", _LINES)
+        helper = _COUNT_BELOW.format(compared=compared, sign=sign)
+        return _format(additive, rows, **texts, helper=helper, body=body), [_MODULE]
 
     def engine(self) -> str:
         return f"Node {run_program([find_program('node', 'the JavaScript function'), '--version']).strip()}"
@@ -147,9 +120,10 @@ class JavaScriptFunction(SumTarget):
             return np.array(json.loads(run_program([node, "run.mjs"], folder=folder)), dtype=np.float64)
 
 
-def _settings(given: Folded | Additive) -> dict[str, str]:
+def _format(model: Folded | Additive, rows: Iterable[Any], **texts: str) -> str:
     own = "Object.prototype.hasOwnProperty.call(features, name) ? features[name] : "
-    absent, value = "One that is absent is an error.", f"{own}undefined"
-    if given.is_sparse:
-        absent, value = "One that is absent is 0.", f"{own}0"
-    return {"algorithm": given.algorithm, "bias": repr(given.bias), "absent": absent, "value": value}
+    texts |= {"absent": "One that is absent is an error.", "value": f"{own}undefined"}
+    if model.is_sparse:
+        texts |= {"absent": "One that is absent is 0.", "value": f"{own}0"}
+    terms = "\n".join(f"  {json.dumps(row)}," for row in rows)
+    return _SOURCE.format(algorithm=model.algorithm, bias=repr(model.bias), terms=terms, **texts)

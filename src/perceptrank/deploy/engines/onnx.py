@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from perceptrank.deploy.additive import is_rising, raw_thresholds
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, Target
-from perceptrank.deploy.thresholds import is_rising, raw_thresholds
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.stream.sparse import AnyFeatures, dense
 from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.transform import Transform
 
@@ -37,7 +37,13 @@ class OnnxGraph(Target):
             if before and functions is not None:
                 value = functions._replace(edges=raw_thresholds(before, functions.edges)).add_nodes(nodes, value)
             else:
-                _check_graph(transform, function)
+                for leaf in transform.leaves():
+                    if not leaf.has_graph:
+                        raise ValueError(
+                            f"{function.algorithm} ranks by features after {leaf!r}, for which there is no ONNX graph: "
+                            "learn again with other transforms, such as 'auto' or 'running' (--transform of the "
+                            "command learn)"
+                        )
                 value = transform.add_nodes(nodes, value, width)
             width = transform.n_outputs(width)
         scores = nodes.add("MatMul", value, function.weights)
@@ -63,12 +69,11 @@ class OnnxGraph(Target):
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1
         session = runtime.InferenceSession(export.content, options, providers=["CPUExecutionProvider"])
-        found = []
+        parts = []
         for start, stop in pairwise(offsets):
-            query = X[start:stop]
-            features = query.toarray() if isinstance(query, SparseFeatures) else query
-            found.append(session.run(["scores"], {"features": np.ascontiguousarray(features, np.float64)})[0])
-        return np.concatenate(found)
+            features = np.ascontiguousarray(dense(X[start:stop]), np.float64)
+            parts.append(session.run(["scores"], {"features": features})[0])
+        return np.concatenate(parts)
 
 
 def merge_steps(transforms: list[Transform], width: int) -> list[tuple[Transform, list[Transform]]]:
@@ -87,33 +92,19 @@ def merge_steps(transforms: list[Transform], width: int) -> list[tuple[Transform
     return merged
 
 
-def _check_graph(transform: Transform, function: RankingFunction) -> None:
-    for leaf in transform.leaves():
-        if not leaf.has_graph:
-            raise ValueError(
-                f"{function.algorithm} ranks by features after {leaf!r}, for which there is no ONNX graph: learn again "
-                "with other transforms, such as 'auto' or 'running' (--transform of the command learn)"
-            )
-
-
-def load_onnx() -> Any:
-    """Import onnx; raise with the name of the extra if it is not installed."""
-    try:
-        import onnx
-        import onnx.checker
-        import onnx.helper
-        import onnx.numpy_helper
-    except ImportError:
-        raise ImportError("ONNX graphs need onnx: pip install 'perceptrank[onnx]'") from None
-    return onnx
-
-
 class Graph(Nodes):
     """The operations of a graph. Values are called by name; numbers and arrays become constants."""
 
     def __init__(self) -> None:
-        self.onnx = load_onnx()
-        self.made: list[Any] = []
+        try:
+            import onnx
+            import onnx.checker
+            import onnx.helper
+            import onnx.numpy_helper
+        except ImportError:
+            raise ImportError("ONNX graphs need onnx: pip install 'perceptrank[onnx]'") from None
+        self.onnx: Any = onnx
+        self.operations: list[Any] = []
         self.constants: dict[tuple[Any, ...], Any] = {}
 
     def constant(self, value: Any, kind: Any = np.float64) -> str:
@@ -124,9 +115,9 @@ class Graph(Nodes):
         return str(self.constants[key].name)
 
     def add(self, operation: str, *inputs: str | float | Floats, n_outputs: int = 1, **attributes: Any) -> Any:
-        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
-        outputs = [f"v{len(self.made)}_{number}" for number in range(n_outputs)]
-        self.made.append(self.onnx.helper.make_node(operation, names, outputs, **attributes))
+        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
+        outputs = [f"v{len(self.operations)}_{number}" for number in range(n_outputs)]
+        self.operations.append(self.onnx.helper.make_node(operation, names, outputs, **attributes))
         return outputs[0] if n_outputs == 1 else outputs
 
     def whole(self, *values: int) -> str:
@@ -155,7 +146,7 @@ class Graph(Nodes):
         """Return the graph that makes scores of features, as the bytes of a file."""
         helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
         graph = helper.make_graph(
-            [*self.made, helper.make_node("Identity", [scores], ["scores"])],
+            [*self.operations, helper.make_node("Identity", [scores], ["scores"])],
             "perceptrank",
             [helper.make_tensor_value_info("features", double, ["documents", width])],
             [helper.make_tensor_value_info("scores", double, ["documents"])],
@@ -163,10 +154,7 @@ class Graph(Nodes):
             doc_string="Scores of the documents of one query, the larger the better, from their raw features.",
         )
         model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=IR_VERSION,
-            producer_name="perceptrank",
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="perceptrank"
         )
         helper.set_model_props(model, metadata)
         self.onnx.checker.check_model(model, full_check=True)

@@ -6,9 +6,9 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from perceptrank.deploy.additive import Additive, ScoreCurve
-from perceptrank.deploy.engines.programs import run_harness, version_of
+from perceptrank.deploy.engines.programs import run_harness
 from perceptrank.deploy.folding import Term
-from perceptrank.deploy.missing_values import Filled, FillingTarget, Input
+from perceptrank.deploy.target import Filled, FillingTarget, Input
 from perceptrank.kernels.arrays import Floats
 
 SPACE = "http://www.dmg.org/PMML-4_4"
@@ -31,7 +31,7 @@ class PmmlModel(FillingTarget):
         Name of the output field.
     """
 
-    name = "pmml"
+    name, engine_name, artefact = "pmml", "JPMML evaluator {}", "pmml-evaluator"
 
     model_name: str = "perceptrank"
     score: str = "score"
@@ -47,8 +47,8 @@ class PmmlModel(FillingTarget):
     def write(self, filled: Filled) -> tuple[str, list[str]]:
         derived, coefficients = ET.Element("LocalTransformations"), []
         self._check_names(filled.used)
-        for one, term in zip(filled.inputs, filled.folded.terms(), strict=True):
-            coefficients.append((self._add_field(derived, one, term, filled), term.weight))
+        for source, term in zip(filled.inputs, filled.folded.terms(), strict=True):
+            coefficients.append((self._add_field(derived, source, term, filled), term.weight))
         folded = filled.folded
         text = self._document(_treatments(filled), folded.algorithm, folded.bias, derived, coefficients)
         return text, self._notes(takes_missing=filled.takes_missing)
@@ -111,36 +111,33 @@ class PmmlModel(FillingTarget):
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(document, encoding="unicode")}\n'
 
     def _notes(self, *, takes_missing: bool) -> list[str]:
-        said = "a feature that is missing makes the result invalid: the model has learned from none"
+        missing = "a feature that is missing makes the result invalid: the model has learned from none"
         if takes_missing:
-            said = "a missing feature counts as what the model takes for it"
-        return [f"the output field {self.score!r} is the score of a document", said]
+            missing = "a missing feature counts as what the model takes for it"
+        return [f"the output field {self.score!r} is the score of a document", missing]
 
     def _derived_name(self, name: str, names: tuple[str, ...]) -> str:
         while name in names or name == self.score:
             name += "_"
         return name
 
-    def _add_field(self, derived: ET.Element, one: Input, term: Term, filled: Filled) -> str:
+    def _add_field(self, derived: ET.Element, source: Input, term: Term, filled: Filled) -> str:
         """Return the field that a weight is of, and derive it if it is none of the document's own."""
-        if not one.is_indicator and not term.offset and not _has_indicators(filled):
-            return one.name
-        name = self._derived_name(f"{'missing' if one.is_indicator else 'shifted'}({one.name})", filled.used)
+        if not source.is_indicator and not term.offset and not _has_indicators(filled):
+            return source.name
+        name = self._derived_name(f"{'missing' if source.is_indicator else 'shifted'}({source.name})", filled.used)
         field = ET.SubElement(derived, "DerivedField", {"name": name, **_CONTINUOUS})
         if term.offset:
             field = ET.SubElement(field, "Apply", {"function": "-"})
-        if one.is_indicator:
-            _add_choice(field, one, 1.0, 0.0)
+        if source.is_indicator:
+            _add_choice(field, source, 1.0, 0.0)
         elif _has_indicators(filled):
-            _add_choice(field, one, float(one.fill or 0.0), None)
+            _add_choice(field, source, float(source.fill or 0.0), None)
         else:
-            ET.SubElement(field, "FieldRef", {"field": one.name})
+            ET.SubElement(field, "FieldRef", {"field": source.name})
         if term.offset:
             _add_number(field, term.offset)
         return name
-
-    def engine_version(self, harness: str) -> str:
-        return f"JPMML evaluator {version_of(harness, 'pmml-evaluator')}"
 
     def run(self, model: Additive | Filled, text: str, columns: Any) -> Floats:
         if self.score != "score":
@@ -157,21 +154,21 @@ def _treatments(filled: Filled) -> dict[str, dict[str, str]]:
         return dict.fromkeys(filled.used, _INVALID)
     if _has_indicators(filled):
         return {name: {"missingValueTreatment": "asIs"} for name in filled.used}
-    fills = {one.name: repr(one.fill) for one in filled.inputs}
+    fills = {source.name: repr(source.fill) for source in filled.inputs}
     return {name: {"missingValueTreatment": "asValue", "missingValueReplacement": fills[name]} for name in filled.used}
 
 
 def _has_indicators(filled: Filled) -> bool:
-    return any(one.is_indicator for one in filled.inputs)
+    return any(source.is_indicator for source in filled.inputs)
 
 
-def _add_choice(parent: ET.Element, one: Input, missing: float, present: float | None) -> None:
+def _add_choice(parent: ET.Element, source: Input, missing: float, present: float | None) -> None:
     """Add a number if a feature is missing; else another, or the feature itself."""
     choice = ET.SubElement(parent, "Apply", {"function": "if"})
-    ET.SubElement(ET.SubElement(choice, "Apply", {"function": "isMissing"}), "FieldRef", {"field": one.name})
+    ET.SubElement(ET.SubElement(choice, "Apply", {"function": "isMissing"}), "FieldRef", {"field": source.name})
     _add_number(choice, missing)
     if present is None:
-        ET.SubElement(choice, "FieldRef", {"field": one.name})
+        ET.SubElement(choice, "FieldRef", {"field": source.name})
     else:
         _add_number(choice, present)
 
@@ -200,9 +197,9 @@ def _add_curve(parent: ET.Element, source: str, curve: ScoreCurve, *, has_steps:
     margins = [{"rightMargin": repr(edge)} for edge in curve.edges] + [{}]
     for place, height in enumerate(curve.heights):
         left = {"leftMargin": repr(curve.edges[place - 1])} if place else {}
-        one = ET.SubElement(bins, "DiscretizeBin", {"binValue": repr(height)})
+        interval = ET.SubElement(bins, "DiscretizeBin", {"binValue": repr(height)})
         ET.SubElement(
-            one, "Interval", {"closure": "openClosed" if margins[place] else "openOpen", **left, **margins[place]}
+            interval, "Interval", {"closure": "openClosed" if margins[place] else "openOpen", **left, **margins[place]}
         )
 
 

@@ -79,17 +79,17 @@ class SolrModel(FloatModel):
 
     def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
         """Return the request's body as plain values; thresholds are those to which Solr adds its slack."""
-        made, late = [], 0
+        roots, late = [], 0
         for tree in trees:
-            given = [threshold_before_slack(threshold) for threshold in tree.thresholds]
-            for one, following in zip(given, [*tree.thresholds[1:], math.inf], strict=True):
-                if with_slack(one) >= following:
+            thresholds = [threshold_before_slack(threshold) for threshold in tree.thresholds]
+            for threshold, following in zip(thresholds, [*tree.thresholds[1:], math.inf], strict=True):
+                if with_slack(threshold) >= following:
                     raise ValueError(
                         f"Solr adds {SLACK:g} to thresholds, beside which those of the feature {tree.name!r} are too "
                         "near each other: scale the feature, or export to 'ranklib' or 'elasticsearch'"
                     )
-            late += sum(with_slack(one) != exact for one, exact in zip(given, tree.thresholds, strict=True))
-            made.append({"weight": "1", "root": _root(tree._replace(thresholds=tuple(given)))})
+            late += sum(with_slack(own) != exact for own, exact in zip(thresholds, tree.thresholds, strict=True))
+            roots.append({"weight": "1", "root": _root(tree._replace(thresholds=tuple(thresholds)))})
         notes = []
         if late:
             total = sum(len(tree.thresholds) for tree in trees)
@@ -102,7 +102,7 @@ class SolrModel(FloatModel):
             "name": self.model_name,
             "class": f"{_LTR}.model.MultipleAdditiveTreesModel",
             "features": [{"name": tree.name} for tree in trees],
-            "params": {"trees": made},
+            "params": {"trees": roots},
         }
         return body, notes
 
@@ -166,13 +166,13 @@ def with_slack(threshold: float) -> float:
 
 
 def threshold_before_slack(threshold: float) -> float:
-    """Return the float32 that Solr makes a threshold of, or if there is none, one that is above it, the least."""
+    """Return the least float32 of which Solr makes this threshold, or one above it."""
     exact = np.float32(threshold)
-    given = np.nextafter(np.float32(exact - SLACK), np.float32(-np.inf))
-    given = np.nextafter(given, np.float32(-np.inf))
-    while given + SLACK < exact:
-        given = np.nextafter(given, np.float32(np.inf))
-    return float(given)
+    before = np.nextafter(np.float32(exact - SLACK), np.float32(-np.inf))
+    before = np.nextafter(before, np.float32(-np.inf))
+    while before + SLACK < exact:
+        before = np.nextafter(before, np.float32(np.inf))
+    return float(before)
 
 
 def _root(tree: FloatTree) -> dict[str, Any]:
@@ -183,13 +183,7 @@ def _root(tree: FloatTree) -> dict[str, Any]:
 
 
 def _add_documents(
-    server: EngineServer,
-    removals: list[Removal],
-    name: str,
-    key: str,
-    fields: list[str],
-    columns: Any,
-    offsets: Ints,
+    server: EngineServer, removals: list[Removal], name: str, key: str, fields: list[str], columns: Any, offsets: Ints
 ) -> None:
     queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).tolist()
     removals.append(Removal("POST", "/update?commit=true&wt=json", {"delete": {"query": f"{name}_query_s:[* TO *]"}}))

@@ -8,7 +8,7 @@ import numpy as np
 from perceptrank.deploy.additive import Additive, ScoreCurve
 from perceptrank.deploy.engines.programs import find_program, run_program
 from perceptrank.deploy.folding import Folded, Term
-from perceptrank.deploy.target import SumTarget, choice
+from perceptrank.deploy.target import SumTarget, check_choice
 from perceptrank.kernels.arrays import Floats
 
 DIALECTS = ("duckdb", "postgresql")
@@ -47,7 +47,7 @@ class SqlQuery(SumTarget):
     url: str | None = None  # for parity: where PostgreSQL is, as psql takes it
 
     def __post_init__(self) -> None:
-        choice(self.name, "dialect", self.dialect, DIALECTS)
+        check_choice(self.name, "dialect", self.dialect, DIALECTS)
         for option in ("table", "score"):
             value = getattr(self, option)
             if not isinstance(value, str) or not all(value.split(".")) or "\0" in value:
@@ -64,7 +64,17 @@ class SqlQuery(SumTarget):
         notes = ["a document's score is NULL if one of its features is"]
         if given.is_sparse:
             notes = ["a feature that is NULL counts as 0, as those that are absent did in learning"]
-        return self._statement(given, self._table()), notes
+        if isinstance(given, Additive):
+            kind, terms = "a sum of functions of features", [self._case(curve, given) for curve in given.curves]
+        else:
+            kind, terms = "a linear model", [self._term(term, given.is_sparse) for term in given.terms()]
+        if given.bias:
+            terms.append(self._number(given.bias))
+        text = (
+            f"-- Scores of documents: {kind} ({given.algorithm}) that perceptrank has exported, for {self.dialect}.\n"
+            f"SELECT *, {_sum(terms)} AS {quoted(self.score)}\nFROM {self._table()}\n"
+        )
+        return text, notes
 
     def _table(self) -> str:
         return ".".join(map(quoted, self.table.split(".")))
@@ -96,19 +106,6 @@ class SqlQuery(SumTarget):
                 "features have a weight: export to 'python', 'javascript' or 'onnx', or to sql with dialect='duckdb'"
             )
 
-    def _statement(self, given: Folded | Additive, table: str) -> str:
-        if isinstance(given, Additive):
-            kind, terms = "a sum of functions of features", [self._case(curve, given) for curve in given.curves]
-        else:
-            kind, terms = "a linear model", [self._term(term, given.is_sparse) for term in given.terms()]
-        if given.bias:
-            terms.append(self._number(given.bias))
-        total = _sum(terms)
-        return (
-            f"-- Scores of documents: {kind} ({given.algorithm}) that perceptrank has exported, for "
-            f"{self.dialect}.\nSELECT *, {total} AS {quoted(self.score)}\nFROM {table}\n"
-        )
-
     def _column(self, name: str, *, is_sparse: bool) -> str:
         column = f"CAST({quoted(name)} AS {_DOUBLE[self.dialect]})"
         return f"COALESCE({column}, {self._number(0.0)})" if is_sparse else column
@@ -126,11 +123,8 @@ class SqlQuery(SumTarget):
             value = f"(({value} - {self._number(mean)}) * {self._number(inverse)})"
         heights = [self._number(height) for height in curve.heights]
         if not additive.has_steps:
-            heights = [
-                heights[0],
-                *(self._line(value, curve, place) for place in range(len(curve.edges) - 1)),
-                heights[-1],
-            ]
+            lines = (self._line(value, curve, place) for place in range(len(curve.edges) - 1))
+            heights = [heights[0], *lines, heights[-1]]
         edges = [*map(self._number, curve.edges), self._number(LARGEST)]
         cases = [f"    WHEN {value} <= {edge} THEN {height}" for edge, height in zip(edges, heights, strict=True)]
         return "\n".join(["CASE", *cases, f"    ELSE {value}", "  END"])

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from perceptrank.deploy.additive import Additive, ScoreCurve
-from perceptrank.deploy.engines.programs import run_harness, version_of
+from perceptrank.deploy.engines.programs import run_harness
 from perceptrank.deploy.engines.trees import balanced
-from perceptrank.deploy.missing_values import Filled, FillingTarget, Input
-from perceptrank.deploy.target import choice
+from perceptrank.deploy.target import Filled, FillingTarget, check_choice, check_word
 from perceptrank.kernels.arrays import Floats
 
 PHASES = ("first", "second")
@@ -58,7 +57,7 @@ class VespaProfile(FillingTarget):
         rank features, such as `bm25(title)`, or a function of the inherited profile.
     """
 
-    name = "vespa"
+    name, engine_name, artefact = "vespa", "Vespa {}, its ranking expressions in Java", "searchlib"
 
     profile_name: str = "perceptrank"
     inherits: str = "default"
@@ -67,14 +66,10 @@ class VespaProfile(FillingTarget):
     source: str = "attribute"
 
     def __post_init__(self) -> None:
-        choice(self.name, "phase", self.phase, PHASES)
-        choice(self.name, "source", self.source, SOURCES)
+        check_choice(self.name, "phase", self.phase, PHASES)
+        check_choice(self.name, "source", self.source, SOURCES)
         for option in ("profile_name", "inherits"):
-            value = getattr(self, option)
-            if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][\w-]*", value, re.ASCII):
-                raise ValueError(
-                    f"{option} of the target vespa must be a word of letters, digits, _ and -, got {value!r}"
-                )
+            check_word(self.name, option, getattr(self, option))
         count = self.rerank_count
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
             raise ValueError(f"rerank_count of the target vespa must be a whole number > 0, got {count!r}")
@@ -84,9 +79,14 @@ class VespaProfile(FillingTarget):
     def write(self, filled: Filled) -> tuple[str, list[str]]:
         words, notes = self._words(filled.used)
         terms, functions = [], []
-        for one, (_, weight, offset) in zip(filled.inputs, filled.folded.terms(), strict=True):
-            function = f"{'missing' if one.is_indicator else 'feature'}_{words[one.name]}"
-            functions.append(_function(function, self._expression(one, words)))
+        for source, (_, weight, offset) in zip(filled.inputs, filled.folded.terms(), strict=True):
+            function = f"{'missing' if source.is_indicator else 'feature'}_{words[source.name]}"
+            expression = self._reference(source.name, words)
+            if source.is_indicator:
+                expression = f"isNan({expression})"
+            elif source.fill is not None:
+                expression = f"if (isNan({expression}) == 1, {source.fill!r}, {expression})"
+            functions.append(_function(function, expression))
             value = f"({function} {'-' if offset > 0.0 else '+'} {abs(offset)!r})" if offset else function
             terms.append((weight, f" * {value}"))
         if filled.folded.bias:
@@ -145,18 +145,12 @@ class VespaProfile(FillingTarget):
             taken.add(unique.lower())
         changed = [f"{name!r} is {word}" for name, word in words.items() if name != word]
         if changed and self.source == "attribute":
-            said = f"fields of Vespa have letters, digits and _ in their names, and ignore case: {', '.join(changed)}"
-            return words, [said]
+            note = f"fields of Vespa have letters, digits and _ in their names, and ignore case: {', '.join(changed)}"
+            return words, [note]
         return words, []
 
     def _reference(self, name: str, words: dict[str, str]) -> str:
         return f"attribute({words[name]})" if self.source == "attribute" else re.sub(r"\s", "", name)
-
-    def _expression(self, one: Input, words: dict[str, str]) -> str:
-        value = self._reference(one.name, words)
-        if one.is_indicator:
-            return f"isNan({value})"
-        return value if one.fill is None else f"if (isNan({value}) == 1, {one.fill!r}, {value})"
 
     def _notes(self, *, takes_missing: bool) -> list[str]:
         notes = []
@@ -174,9 +168,6 @@ class VespaProfile(FillingTarget):
                 "the second phase ranks the best documents of the first only: rerank-count of each content node"
             )
         return notes
-
-    def engine_version(self, harness: str) -> str:
-        return f"Vespa {version_of(harness, 'searchlib')}, its ranking expressions in Java"
 
     def run(self, model: Additive | Filled, text: str, columns: Any) -> Floats:
         words, _ = self._words(model.used)

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.explanation.changes import FeatureChange, changes_between
 from perceptrank.deploy.explanation.contributions import Contributions, contributions_of
 from perceptrank.deploy.explanation.effects import (
     FROM_OTHER,
     UNKNOWN,
     Curve,
     Effects,
+    FeatureChange,
+    changes_between,
     effects_of,
     lend_spreads,
     measure_importance,
@@ -318,7 +319,15 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
         stream, kept = (chain([first], blocks), None) if is_iterator else (stream, stream)
     models = [Terms.of(ranker, first)]
     if since is not None:
-        models.append(_other_terms(since, first))
+        try:
+            models.append(Terms.of(since, first))
+        except ValueError as error:
+            if first is None:
+                raise
+            raise ValueError(
+                f"the other model cannot rank the queries to compare by: {error}; without queries, models are compared "
+                "by what they know"
+            ) from None
     measured = [None] * len(models) if stream is None else measure_importance(models, stream)
     effects = [effects_of(terms, importance) for terms, importance in zip(models, measured, strict=True)]
     notes = list(models[0].notes)
@@ -334,30 +343,9 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
             notes.append("the models know spreads of different kinds: give queries to compare both by the same")
         changes = changes_between(*(_shares(models[k], effects[k], by_weight=UNKNOWN in kinds) for k in (1, 0)))
     name = str(getattr(ranker, "name", type(ranker).__name__))
-    return Explanation(
-        name,
-        repr(ranker),
-        history_of(models[0].model, models[0].state),
-        effects[0].importance_is,
-        changes,
-        tuple(notes),
-        models[0],
-        effects[0],
-        kept,
-    )
-
-
-def _other_terms(since: Any, first: QueryStream | None) -> Terms:
-    """Read the model to compare with; raise if it does not know the queries."""
-    try:
-        return Terms.of(since, first)
-    except ValueError as error:
-        if first is None:
-            raise
-        raise ValueError(
-            f"the other model cannot rank the queries to compare by: {error}; without queries, models are compared by "
-            "what they know"
-        ) from None
+    terms, own = models[0], effects[0]
+    history = history_of(terms.model, terms.state)
+    return Explanation(name, repr(ranker), history, own.importance_is, changes, tuple(notes), terms, own, kept)
 
 
 def find_query(stream: Blocks, qid: Any = None) -> QueryStream:

@@ -49,9 +49,16 @@ def history_of(model: Learner, state: Model) -> History:
     tally = held.tally
     rounds, updates, moved = int(tally[ROUNDS]), int(tally[UPDATES]), float(tally[MASS])
     with_mean = held.ranks_with
-    lines.append(_seen(state.queries, rounds, updates))
-    if isinstance(ranking, Ensemble):
-        lines += _members(held)
+    lines.append("It has learned from no queries.")
+    if rounds:
+        of = "of them" if rounds == state.queries else f"of {rounds:,} rounds"
+        seen = "1 query" if state.queries == 1 else f"{state.queries:,} queries"
+        lines[-1] = f"It has learned from {seen}; {updates:,} {of} moved the weights."
+    if isinstance(held, SumModel):
+        units = ", ".join(f"{own.name} / {unit:.4g}" for own, unit in zip(held.members, held.units, strict=True))
+        lines.append(f"Its score is a sum: {units}.")
+    elif isinstance(ranking, Ensemble):
+        lines.append(f"Its weights are the mean of those of {len(held.members)} members.")
     elif ranking.average:
         which = "the mean of its weights after each round" if with_mean == "mean" else "its current weights"
         reason = "" if with_mean == "mean" or not rounds else ", as their mean has lost much more"
@@ -66,10 +73,12 @@ def history_of(model: Learner, state: Model) -> History:
             f"current ones {losses['current']:.4g}."
         )
     if isinstance(ranking, PRank):
-        thresholds = ", ".join(f"{one:.4g}" for one in held.more["thresholds"].mean(axis=0))
+        thresholds = ", ".join(f"{threshold:.4g}" for threshold in held.more["thresholds"].mean(axis=0))
         lines.append(f"Thresholds of the score between grades: {thresholds}.")
-    margin = _largest_margin(ranking, held, moved)
-    if margin is not None:
+    margin = None
+    if ranking.takes != "documents" and ranking.theorem.symbol is not None and moved > 0 and held is ranking.model:
+        # |w - w₁| / (rate S) is at least the margin, by the proof, if no setting has changed since learning began.
+        margin = ranking.certificate(margin=1.0).promises[0].bound / moved
         within = " within its constraints" if ranking.model.beginning.constraints else ""
         lines.append(
             f"Certificate: it has moved the weight {moved:.4g}, at least what its current weights have lost, so that "
@@ -78,42 +87,16 @@ def history_of(model: Learner, state: Model) -> History:
     return History(state.queries, rounds, updates, moved, with_mean, losses, margin, tuple(lines))
 
 
-def _seen(queries: int, rounds: int, updates: int) -> str:
-    if not rounds:
-        return "It has learned from no queries."
-    of = "of them" if rounds == queries else f"of {rounds:,} rounds"
-    seen = "1 query" if queries == 1 else f"{queries:,} queries"
-    return f"It has learned from {seen}; {updates:,} {of} moved the weights."
-
-
 def _standings(model: Tournament, state: Model, leader: Learner) -> str:
     sums, judged = state.more["sums"], float(state.more["judged"][0])
     if isinstance(model, Forgetting):
-        names = ["without forgetting", *(f"half-life {one:g}" for one in model.half_lives)]
+        names = ["without forgetting", *(f"half-life {half_life:g}" for half_life in model.half_lives)]
         behind = ", ".join(f"{name} {max(0.0, -total):.3g}" for name, total in zip(names, sums, strict=True))
         ranks = names[state.members.index(leader)]
         return (
             f"Copies that forget, and how far each is behind in {model.compared_by()!s}, at most {model.lag:g}: "
             f"{behind}; the next query is ranked by {ranks}, which is shown."
         )
-    shown = ", ".join(
-        f"{one.name} {total / max(1.0, judged):.4f}" for one, total in zip(state.members, sums, strict=True)
-    )
+    pairs = zip(state.members, sums, strict=True)
+    shown = ", ".join(f"{member.name} {total / max(1.0, judged):.4f}" for member, total in pairs)
     return f"A tournament by {model.measure!s}: {shown}; the next query is ranked by {leader.name}, which is shown."
-
-
-def _members(state: Model) -> list[str]:
-    if isinstance(state, SumModel):
-        shown = ", ".join(f"{one.name} / {unit:.4g}" for one, unit in zip(state.members, state.units, strict=True))
-        return [f"Its score is a sum: {shown}."]
-    return [f"Its weights are the mean of those of {len(state.members)} members."]
-
-
-def _largest_margin(model: Learner, state: Model, moved: float) -> float | None:
-    """Return |w - w₁| / (rate S), which an inequality of the proof says to be at least the margin; None without one.
-
-    It holds for a learner whose settings have not changed since learning began.
-    """
-    if model.takes == "documents" or model.theorem.symbol is None or not moved > 0 or state is not model.model:
-        return None
-    return model.certificate(margin=1.0).promises[0].bound / moved

@@ -60,7 +60,7 @@ def with_bars(lines: list[str], shares: list[float], width: int) -> list[str]:
     if room < _LEAST_BAR:
         return lines
     bars = [""] * (len(lines) - len(shares)) + [bar(share, room) for share in shares]
-    return [f"{padded(line, widest)}{GAP}{one}".rstrip() for line, one in zip(lines, bars, strict=True)]
+    return [f"{padded(line, widest)}{GAP}{drawn}".rstrip() for line, drawn in zip(lines, bars, strict=True)]
 
 
 def number(value: float | None) -> str:

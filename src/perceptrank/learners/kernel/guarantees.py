@@ -13,8 +13,7 @@ from perceptrank.learners.tally import LARGEST_REACH
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory import bounds, theorems
-from perceptrank.theory.certificates import Certificate, Promise
-from perceptrank.theory.guarantees import certify, largest_share
+from perceptrank.theory.guarantees import Certificate, Promise, certify, largest_share
 from perceptrank.theory.theorem import AnyComparator, Theorem
 from perceptrank.transforms.transform import TransformLike
 
@@ -88,29 +87,12 @@ class KernelGuarantees(Learner):
         """Return the upper bound on the loss by the learner's theorem.
 
         Margin, norms and losses are those of functions in the space of the kernel: a comparator is a pair of the norm
-        of a function there and its cumulative surrogate. With a budget that removes, bounds are known beforehand for
-        the minimax rule only, whose updates all have the weight 1. Of removals by chance they are on the expected loss;
+        of a function there and its cumulative surrogate. The diameter is that of the images of documents, by default
+        √2, its largest value for the Gaussian and the Laplacian kernel; give it, or the radius, for the polynomial
+        kernel, or if there is a linear part. With a budget that removes, bounds are known beforehand for the minimax
+        rule only, whose updates all have the weight 1. Of removals by chance they are on the expected loss;
         `bounds.random_budget` takes other rules. The Forgetron has one, without a linear part, for a budget of at least
         166 and functions of small norm: `bounds.forgetron`. That of merging depends on the stream: see `certificate`.
-
-        Parameters
-        ----------
-        diameter, radius : float, optional
-            Those of the images of documents; by default the diameter is √2, its largest value for the Gaussian and the
-            Laplacian kernel. Give either for the polynomial kernel, or if there is a linear part.
-        margin : float, optional
-            Margin of a function of norm 1 on a stream; give this or `comparator`.
-        comparator : (norm, loss), optional
-            Norm and cumulative surrogate of some fixed function.
-        largest_weight : float
-            1, as a kernel perceptron takes no weights of queries.
-        n_documents : int, optional
-            Most documents of a query, if known: the bound is then smaller.
-
-        Raises
-        ------
-        ValueError
-            If these settings have no bound that is known beforehand, or an argument is invalid.
         """
         if largest_weight != 1.0:
             raise ParameterError("largest_weight", "must be 1: kernel takes no weights of queries", largest_weight)
@@ -158,24 +140,6 @@ class KernelGuarantees(Learner):
         S ≤ 2 L + C U² (1 + s / 2) + Q, with Q what it spent on removals and s the logarithm of how far it shrank. With
         merging, and with the Forgetron beside a linear part, S ≤ L + U (|f| + E), E the lengths that were lost. Of a
         budget that removes by chance, only the expected loss is bounded, and there is no certificate of one run.
-
-        Parameters
-        ----------
-        margin : float, optional
-            Margin of a function of norm 1 on the stream; give this or `comparator`.
-        comparator : (norm, loss), optional
-            Norm and cumulative surrogate of some fixed function.
-        diameter, radius : float, optional
-            Those of the images of documents.
-        n_documents : int, optional
-            Most documents of a query, if known, for `loss_bound`.
-
-        Raises
-        ------
-        AttributeError
-            If nothing was learned.
-        ValueError
-            If an argument is invalid, or these settings have no theorem of this kind.
         """
         self.theorem.check_comparator(comparator, None)
         state = self._model.require_learned()

@@ -424,8 +424,3 @@ class KernelPerceptron(KernelGuarantees):
     def weights(self) -> Floats:
         """Not there: it ranks by a function of a kernel."""
         return self._model.require_learned().coefficients
-
-    @property
-    def coef_(self) -> Floats:
-        """Not there: it ranks by a function of a kernel."""
-        return self._model.require_learned().coefficients

@@ -35,7 +35,7 @@ _PASSES = {
 }
 
 
-class ListwisePerceptron(CompiledLearner, Startable):
+class ListwisePerceptron(Startable, CompiledLearner):
     """Move outranked documents against those that outrank them, by their total weight in the measure.
 
     A pair of grades R_i > R_j is violated, and i active, if s_j ≥ s_i - margin * (the number of grades in the query
@@ -95,8 +95,6 @@ class ListwisePerceptron(CompiledLearner, Startable):
     """
 
     algorithm = "listwise"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m (d + log m + g)"
     depends_on_rate = False
 

@@ -63,7 +63,7 @@ def move_widest_pair(m: int, scores: Floats, grades: Floats, coefficients: Float
     return 1.0
 
 
-class CategoryRanking(CompiledLearner, Startable):
+class CategoryRanking(Startable, CompiledLearner):
     """Move along all misordered pairs in equal parts, or along the most misordered one.
 
     Misordered are pairs of grades R_i > R_j with scores s_i ≤ s_j. If there are any, w += learning_rate * the sum of
@@ -79,8 +79,6 @@ class CategoryRanking(CompiledLearner, Startable):
         All misordered pairs in equal parts, or the most misordered one.
     measure : "ndcg" or "ap", or a Measure
         "ap" makes grades binary, relevant or not; otherwise it is only the measure recorded by default.
-    learning_rate : float > 0
-        Factor of every step; rankings do not depend on it.
 
     References
     ----------
@@ -96,8 +94,6 @@ class CategoryRanking(CompiledLearner, Startable):
     """
 
     algorithm = "category-ranking"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m d + m²"
     depends_on_rate = False
     kernel = list_pass(category_ranking_rule)

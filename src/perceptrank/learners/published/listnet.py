@@ -41,7 +41,7 @@ def listnet_rule(settings: tuple[bool], query: Query, coefficients: Floats, rows
     return 1.0
 
 
-class OnlineListNet(CompiledLearner, Startable):
+class OnlineListNet(Startable, CompiledLearner):
     """Online gradient descent on the cross entropy between softmax(grades) and softmax(scores).
 
     For every query whose grades differ, w -= learning_rate * Xᵀ (softmax(X w) - softmax(R)). It has the regret bound
@@ -66,8 +66,6 @@ class OnlineListNet(CompiledLearner, Startable):
     """
 
     algorithm = "listnet"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m d"
     theorem = theorems.gradient_descent()
     kernel = list_pass(listnet_rule, floats=1)

@@ -38,7 +38,7 @@ def predtron_rule(settings: tuple[int], query: Query, coefficients: Floats, rows
     return 1.0
 
 
-class Predtron(CompiledLearner, Startable):
+class Predtron(Startable, CompiledLearner):
     """A perceptron on representations of predictions: a ranking is represented by minus the place of each document.
 
     If the ranking was not perfect, w += learning_rate * Xᵀ (p - q), p the places of the documents in the ranking and
@@ -49,8 +49,6 @@ class Predtron(CompiledLearner, Startable):
     ----------
     measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that decides whether a ranking was perfect.
-    learning_rate : float > 0
-        Factor of every step; rankings do not depend on it.
 
     References
     ----------
@@ -67,8 +65,6 @@ class Predtron(CompiledLearner, Startable):
     """
 
     algorithm = "predtron"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m (d + log m)"
     depends_on_rate = False
     kernel = list_pass(predtron_rule, floats=1, ints=4)

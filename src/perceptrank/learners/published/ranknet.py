@@ -31,7 +31,7 @@ def ranknet_rule(settings: tuple[()], query: Query, coefficients: Floats, rows: 
     return 1.0
 
 
-class RankNet(CompiledLearner, Startable):
+class RankNet(Startable, CompiledLearner):
     """Online gradient descent on the mean of log(1 + exp(s_j - s_i)) over all pairs of grades R_i > R_j.
 
     One step for every query whose grades differ. Learns from lists, independently of the measure. It has the regret
@@ -52,8 +52,6 @@ class RankNet(CompiledLearner, Startable):
     """
 
     algorithm = "ranknet"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m d + m²"
     theorem = theorems.gradient_descent()
     kernel = list_pass(ranknet_rule)

@@ -120,7 +120,7 @@ def find_worst_ranking(
     return total
 
 
-class StructuredNdcg(CompiledLearner, Startable):
+class StructuredNdcg(Startable, CompiledLearner):
     """Subgradient descent on the structured hinge of NDCG: 1 - NDCG of a ranking plus its lead in score.
 
     The joint score of a ranking is the sum over documents of their score divided by log2(1 + place). The loss of a
@@ -148,8 +148,6 @@ class StructuredNdcg(CompiledLearner, Startable):
     """
 
     algorithm = "structured-ndcg"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m d + m³"
     kernel = list_pass(structured_ndcg_rule, floats=6, ints=7)
 

@@ -48,7 +48,7 @@ def svm_map_rule(settings: tuple[()], query: Query, coefficients: Floats, rows: 
     return 1.0 if value > 0.0 else 0.0
 
 
-class SvmMap(CompiledLearner, Startable):
+class SvmMap(Startable, CompiledLearner):
     """Subgradient descent on the structured hinge of average precision: 1 - AP of a ranking plus its lead in score.
 
     With psi(ranking) the mean, over pairs of a relevant document i and an irrelevant j, of x_i - x_j if i comes first
@@ -70,8 +70,6 @@ class SvmMap(CompiledLearner, Startable):
     """
 
     algorithm = "svm-map"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m d + m²"
     kernel = list_pass(svm_map_rule, floats=2, ints=4)
 

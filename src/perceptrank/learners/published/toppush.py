@@ -36,7 +36,7 @@ def toppush_rule(settings: tuple[bool], query: Query, coefficients: Floats, rows
     return mass
 
 
-class TopPush(CompiledLearner, Startable):
+class TopPush(Startable, CompiledLearner):
     """Push every relevant document above the best-scored irrelevant one.
 
     Online gradient descent, one step per query, on the mean over relevant documents i of max(0, 1 + s* - s_i), s* the
@@ -62,8 +62,6 @@ class TopPush(CompiledLearner, Startable):
     """
 
     algorithm = "toppush"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m d"
     kernel = list_pass(toppush_rule)
 

@@ -34,7 +34,7 @@ def uneven_margins_rule(settings: tuple[()], query: Query, coefficients: Floats,
     return mass
 
 
-class UnevenMargins(CompiledLearner, Startable):
+class UnevenMargins(Startable, CompiledLearner):
     """Perceptron with margins that grow with the distance of two ranks and their nearness to the top.
 
     Documents have ranks 1, 2, ... by grade, equal grades sharing the best. A pair of ranks p < q has the weight
@@ -60,8 +60,6 @@ class UnevenMargins(CompiledLearner, Startable):
     """
 
     algorithm = "uneven-margins"
-    accepts_sparse = True
-    accepts_query_weights = True
     cost = "m d + m²"
     kernel = list_pass(uneven_margins_rule, floats=1)
 

@@ -16,11 +16,12 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import one_query
 from perceptrank.learners.model import Model, fixed_copy
 from perceptrank.learners.rounds import count_round
-from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh, without_transforms
+from perceptrank.learners.saving import fresh
+from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, without_transforms
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive_whole, check_seed
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 _MOST_REPEATS = 20  # larger draws have probabilities below rounding

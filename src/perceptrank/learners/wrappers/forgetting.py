@@ -12,9 +12,10 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import measure_of
 from perceptrank.learners.model import Model
+from perceptrank.learners.saving import fresh
 from perceptrank.learners.wrappers.fading import Fading
 from perceptrank.learners.wrappers.tournament import Tournament
-from perceptrank.learners.wrappers.wrapper import Wrapper, fresh, without_transforms
+from perceptrank.learners.wrappers.wrapper import Wrapper, without_transforms
 from perceptrank.measures import Measure, MeasureLike, parse
 from perceptrank.stream.validation import ParameterError, as_number
 from perceptrank.theory import theorems

@@ -16,9 +16,10 @@ from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.model import LinearPart, Model, fixed_copy
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.rounds import count_round
+from perceptrank.learners.saving import fresh
 from perceptrank.learners.starting import NO_SIGNS
 from perceptrank.learners.tally import Iterates
-from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
+from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.transforms.transform import TransformLike
 
@@ -186,12 +187,6 @@ class Sum(Ensemble):
         if self.learners is None:
             return [ListwisePerceptron(transforms=None), OnlineRidge()]
         return [fresh(one) for one in self.learners]
-
-    def _own_transform(self) -> TransformLike:
-        return "auto" if self.learners is None and self.transforms is None else self.transforms
-
-    def _learner_documents(self, state: Model) -> dict[str, Any]:
-        return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
     # Learning
 

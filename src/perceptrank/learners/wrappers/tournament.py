@@ -14,8 +14,9 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.model import LinearPart, Model
 from perceptrank.learners.ridge import OnlineRidge
+from perceptrank.learners.saving import fresh
 from perceptrank.learners.wrappers.sum import Sum
-from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
+from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners
 from perceptrank.measures import AP, Measure, MeasureLike, parse
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import check_choice, check_positive, check_seed
@@ -193,9 +194,6 @@ class Tournament(Ensemble):
         names, choices = list(settings), [list(values) for values in settings.values()]
         return cls([kind(**dict(zip(names, chosen, strict=True))) for chosen in product(*choices)], **tournament or {})
 
-    def _own_transform(self) -> TransformLike:
-        return "auto" if self.learners is None and self.transforms is None else self.transforms
-
     def _templates(self) -> list[Learner]:
         if self.learners is None:
             learned = "ap" if isinstance(parse(self.measure), AP) else "ndcg"
@@ -219,9 +217,6 @@ class Tournament(Ensemble):
 
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
-
-    def _learner_documents(self, state: Model) -> dict[str, Any]:
-        return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
     def _configured(self, model: Model | None = None) -> Model:
         model = super()._configured(model)

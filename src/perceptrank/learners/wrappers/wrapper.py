@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import learn_transforms
 from perceptrank.learners.model import Model
+from perceptrank.learners.saving import fresh
 from perceptrank.learners.sklearn_adapter import differ
 from perceptrank.learners.starting import Beginning
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError
 from perceptrank.transforms.transform import TransformLike
-
-
-def fresh(learner: Learner, reseed: Callable[[int], int] | None = None) -> Learner:
-    """Return an unlearned deep copy of a learner; `reseed`, if given, maps every seed, also of nested learners."""
-    settings = learner.get_params(deep=False)
-    for name, value in settings.items():
-        if isinstance(value, Learner):
-            settings[name] = fresh(value, reseed)
-        elif name == "learners" and value is not None:
-            settings[name] = [fresh(one, reseed) for one in value]
-        elif name == "seed" and reseed is not None:
-            settings[name] = reseed(int(value))
-    return type(learner)(**settings)
 
 
 def without_transforms(learner: Learner) -> Learner:
@@ -49,34 +37,10 @@ class Composite(Learner):
     depends_on_rate = False  # beyond the dependence of its learners
     depends_on_scale = False
 
-    def as_document(self, model: Model | None = None) -> dict[str, Any]:
-        """Return the model as a dictionary of plain values, with those of the learners that it is made of."""
-        model = self._model if model is None else model
-        document = super().as_document(model)
-        document["parameters"] |= self._learner_documents(model)
-        return document
-
     def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
         if changed & {"learner", "learners"}:  # its transforms may be theirs, or depend on them
             changed = changed | {"transforms"}
         super()._follow_parameters(before, changed)
-
-    @abstractmethod
-    def _learner_documents(self, state: Model) -> dict[str, Any]:
-        """Return the parameters that are learners, as documents of the copies."""
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Self:
-        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
-        from perceptrank.learners.registry import from_document
-
-        parameters = {**document["parameters"]}
-        for name, value in parameters.items():
-            if name == "learner":
-                parameters[name] = from_document(value)
-            elif name == "learners" and value is not None:
-                parameters[name] = [from_document(one) for one in value]
-        return super().from_document(document | {"parameters": parameters})
 
 
 class Wrapper(Composite):
@@ -127,10 +91,6 @@ class Wrapper(Composite):
             raise ParameterError("learner", "must be a learner", self.learner)
         super()._check_parameters()
 
-    def _learner_documents(self, state: Model) -> dict[str, Any]:
-        assert state.inner is not None
-        return {"learner": state.inner.as_document()}
-
 
 def _can_continue(learner: Any, other: Learner) -> bool:
     """Tell whether a learner can continue from the state of another."""
@@ -180,6 +140,10 @@ class Ensemble(Composite):
 
     average = False
 
+    def _own_transform(self) -> TransformLike:
+        has_default_learners = getattr(self, "learners", ()) is None
+        return "auto" if has_default_learners and self.transforms is None else self.transforms
+
     @abstractmethod
     def _make_members(self) -> list[Learner]:
         """Return new members, as the parameters define them."""
@@ -223,30 +187,6 @@ class Ensemble(Composite):
         """The learners as they are now, for inspection; learning replaces them by others."""
         return list(self._model.members)
 
-    def as_document(self, model: Model | None = None) -> dict[str, Any]:
-        """Return the model as a dictionary of plain values, with those of the learners that it is made of."""
-        model = self._model if model is None else model
-        return super().as_document(model) | {"members": [one.as_document() for one in model.members]}
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Self:
-        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
-        from perceptrank.learners.registry import from_document
-
-        ensemble = super().from_document(document)
-        members = [from_document(one) for one in document["members"]]
-        if [_settings(one) for one in members] != [_settings(one) for one in ensemble.model.members]:
-            raise ValueError("members must be those that the parameters define")
-        width = ensemble.model.n_features if ensemble.model.has_begun else None
-        for one in members:
-            found = one.n_features_in_ if one.model.has_begun else None
-            if found != width:
-                raise ValueError(f"members must have learned from {width} features, got {found}")
-            if one.model.takes_sparse != ensemble.model.is_sparse:
-                raise ValueError("members must have learned from sparse features if and only if the ensemble has")
-        ensemble.model.members = members
-        return ensemble
-
 
 def check_learners(given: Any, refused: type[Learner] | None = None) -> None:
     """Raise if the setting `learners` is not a list of learners, or has one of a class that is refused."""
@@ -258,7 +198,3 @@ def check_learners(given: Any, refused: type[Learner] | None = None) -> None:
         if not isinstance(one, Learner) or (refused is not None and isinstance(one, refused)):
             but = "" if refused is None else f" other than {refused.algorithm}s"
             raise ParameterError("learners", f"must be learners{but}", one)
-
-
-def _settings(learner: Learner) -> tuple[str, dict[str, Any]]:
-    return learner.algorithm, learner.as_document()["parameters"]

@@ -9,8 +9,8 @@ from perceptrank.evaluation.plots import three_digits
 from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, RATES
 from perceptrank.paper.curves import join_names
-from perceptrank.paper.losses import BoundCheck
 from perceptrank.paper.reproduction import Reproduction, StreamResult, mean_of_folds
+from perceptrank.paper.simulated import BoundCheck
 
 
 def findings(result: Reproduction) -> str:

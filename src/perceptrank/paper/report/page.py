@@ -12,17 +12,9 @@ from pathlib import Path
 from perceptrank.evaluation.html_page import Section, html_page
 from perceptrank.evaluation.plots import Chart, check_drawable, draw
 from perceptrank.io.atomic import check_writable, write_atomically
+from perceptrank.paper.report import sections
 from perceptrank.paper.report.findings import findings
 from perceptrank.paper.report.plane_figure import Plane
-from perceptrank.paper.report.sections import (
-    REFERENCE,
-    chart_data,
-    figure,
-    paper_section,
-    real_section,
-    settings_section,
-    simulated_section,
-)
 from perceptrank.paper.report.walkthrough_figure import describe, ranking_drawing
 from perceptrank.paper.reproduction import Reproduction
 from perceptrank.paper.results import as_plain
@@ -30,6 +22,7 @@ from perceptrank.paper.walkthrough import N_DOCUMENTS, N_GRADES, Walkthrough
 
 _PAGE, _NUMBERS = "report.html", "results.json"
 _TITLE = "Perceptron-like algorithms for online learning to rank, reproduced"
+_REFERENCE = 'S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank"'
 
 
 def opening(walk: Walkthrough) -> str:
@@ -76,24 +69,24 @@ def _read(name: str) -> str:
 def make_page(result: Reproduction, version: str) -> str:
     """Format the report as one self-contained HTML page."""
     simulated, *real = result.streams
-    sections = [Section("findings", "What is lost, and what can be", _losses(result))]
+    parts = [Section("findings", "What is lost, and what can be", _losses(result))]
     place = 3  # of the next figure: the rounds are the first, the losses the second
-    sections.append(Section("simulated", "The separable stream in detail", simulated_section(simulated, place)))
+    parts.append(Section("simulated", "The separable stream in detail", sections.simulated_section(simulated, place)))
     place += len(simulated.charts) - 1
     for k, stream in enumerate(real, start=1):
-        sections.append(Section(f"set-{k}", stream.trials.source.name, real_section(stream, place)))
+        parts.append(Section(f"set-{k}", stream.trials.source.name, sections.real_section(stream, place)))
         place += len(stream.charts)
-    if compared := paper_section(result):
-        sections.append(Section("paper", "Comparison with the paper", compared))
-    sections.append(Section("settings", "Settings", settings_section(result, version)))
-    after = f'<script type="application/json" id="charts">{chart_data(result.charts)}</script>\n'
+    if compared := sections.paper_section(result):
+        parts.append(Section("paper", "Comparison with the paper", compared))
+    parts.append(Section("settings", "Settings", sections.settings_section(result, version)))
+    after = f'<script type="application/json" id="charts">{sections.chart_data(result.charts)}</script>\n'
     for name in ("walkthrough.js", "page.js"):
         after += f"<script>\n{_read(name)}</script>\n"
     lead = (
         "<p>Queries come one at a time. The learner ranks the documents of each by a weighted sum of their features, "
         "is told their grades, and corrects its weights if a document stands below one of lower grade.</p>"
     )
-    return html_page(_TITLE, lead, opening(result.walkthrough), sections, after, _read("walkthrough.css"))
+    return html_page(_TITLE, lead, opening(result.walkthrough), parts, after, _read("walkthrough.css"))
 
 
 def _losses(result: Reproduction) -> str:
@@ -103,10 +96,10 @@ def _losses(result: Reproduction) -> str:
     seeds = len(trials.seeds)
     runs = f" Curves are means over {seeds} seeds, in a band of ± one standard error." if seeds > 1 else ""
     return (
-        f"<p>The experiments of {escape(REFERENCE)}, on {_data(result)}. Every ranking is measured before its grades "
+        f"<p>The experiments of {escape(_REFERENCE)}, on {_data(result)}. Every ranking is measured before its grades "
         "are revealed. The listwise perceptron, which has no learning rate to tune, is added to the paper’s algorithms "
         f"and its baseline ListNet. The separable stream: {escape(about)}.{runs}</p>"
-        f"{figure(result.streams[0].charts[0], 2)}{findings(result)}"
+        f"{sections.figure(result.streams[0].charts[0], 2)}{findings(result)}"
     )
 
 

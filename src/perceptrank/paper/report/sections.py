@@ -17,8 +17,6 @@ from perceptrank.paper.reproduction import Reproduction, Settings, StreamResult
 from perceptrank.paper.simulated import Simulated
 from perceptrank.paper.trials import Tuned, first_tenth
 
-REFERENCE = 'S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank"'
-
 
 @dataclass(frozen=True)
 class Quoted:

@@ -20,12 +20,8 @@ class ModelEntry(msgspec.Struct, frozen=True, array_like=True, tag="model"):
     document: bytes  # the text of a model file
 
 
-class FixedEntry(msgspec.Struct, frozen=True, array_like=True, tag="fixed"):
+class FixedEntry(ModelEntry, frozen=True, array_like=True, tag="fixed"):
     """From here on, the ranker is this model, which ranks and does not learn."""
-
-    time: int
-    reason: str
-    document: bytes
 
 
 class ChallengerEntry(msgspec.Struct, frozen=True, array_like=True, tag="challenger"):

@@ -20,7 +20,7 @@ def learning(current: Current) -> dict[str, Any]:
     """Return counts of rounds and updates, the margin of the next round, and the certificate as a sentence."""
     model = current.learner
     state: dict[str, Any] = {"settings": repr(model), "rounds": 0, "updates": 0, "margin": None, "certificate": ""}
-    state["learns"] = learns(current)
+    state["learns"] = current.learns
     if not model.model.has_begun:
         return state | {"certificate": "Nothing has been learned yet, so there is nothing to certify."}
     try:
@@ -29,11 +29,6 @@ def learning(current: Current) -> dict[str, Any]:
     except _LACKING:
         pass
     return state | {"certificate": certificate(model)}
-
-
-def learns(current: Current) -> bool:
-    """Tell whether the model that ranks learns, or stays as it is."""
-    return current.learner.learns and not current.shadow.is_fixed
 
 
 def margin_of(model: Learner) -> float | None:
@@ -101,27 +96,23 @@ class Findings:
         if not model.model.has_begun:
             return findings | {"note": "Nothing has been learned yet."}
         if (current.n_features or 0) > _MOST_FEATURES:
-            return findings | {
-                "note": f"{current.n_features:,} features are too many to explain while the service runs."
-            }
+            note = f"{current.n_features:,} features are too many to explain while the service runs."
+            return findings | {"note": note}
         try:
             known = explain(model, since=before if before.model.has_begun else None)
         except _LACKING as error:
             return findings | {"note": f"This model cannot be explained: {error}."}
-        features = [
-            {"feature": effect.feature, "sign": effect.sign, "share": _number(effect.share), "weights": effect.weights}
-            for effect in known.largest(TOP)
-        ]
+        features = []
+        for effect in known.largest(TOP):
+            share = effect.share if math.isfinite(effect.share) else None
+            row = {"feature": effect.feature, "sign": effect.sign, "share": share, "weights": effect.weights}
+            features.append(row)
         changes = [
             {"feature": change.feature, "kind": change.kind, "before": change.before, "now": change.now}
             for change in known.changes
             if change.kind != "kept"
         ][:TOP]
         note = "" if before.model.has_begun else "The model was empty then: everything is new."
-        if not learns(current):
+        if not current.learns:
             note = "The model does not learn; these are its weights."
         return findings | {"features": features, "changes": changes, "n_features": known.n_features, "note": note}
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -88,7 +88,7 @@ class Standings(msgspec.Struct):
         error, shadow = settings.promote_at or settings.shadow_error, current.shadow
         return cls(
             current.version,
-            Incumbent(current.learner.name, current.learner.learns and not shadow.is_fixed),
+            Incumbent(current.learner.name, current.learns),
             error,
             settings.promote_at is not None,
             shadow.promotion,
