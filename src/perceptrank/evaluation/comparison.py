@@ -260,16 +260,8 @@ class Comparison:
         chosen = self._chosen_measure(measure)
         key = chosen, on, confidence, n_resamples, seed
         if key not in self._known:
-            values, weights = self._counted(chosen, on)
-            self._known[key] = paired_intervals(
-                values,
-                len(self._sets[on]),
-                weights,
-                confidence=confidence,
-                n_measures=len(self.measures) if self.seeds else 1,
-                n_resamples=n_resamples,
-                seed=seed,
-            )
+            sizes = len(self._sets[on]), len(self.measures) if self.seeds else 1
+            self._known[key] = paired_intervals(*self._counted(chosen, on), *sizes, confidence, n_resamples, seed)
         return self._known[key]
 
     def _counted(self, measure: Measure, on: str) -> tuple[Floats, Floats | None]:

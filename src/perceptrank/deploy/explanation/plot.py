@@ -80,14 +80,8 @@ def _is_crowded(x: Any) -> bool:
 def _space_evenly(axes: Any, x: Any) -> None:
     """Draw points at equal distances, with the numbers of some below them."""
     places = np.arange(len(x), dtype=np.float64)
-
-    def forward(values: Any) -> Any:
-        return np.interp(values, x, places)
-
-    def backward(values: Any) -> Any:
-        return np.interp(values, places, x)
-
-    axes.set_xscale("function", functions=(forward, backward))
+    both_ways = lambda values: np.interp(values, x, places), lambda values: np.interp(values, places, x)
+    axes.set_xscale("function", functions=both_ways)
     axes.set_xlim(x[0], x[-1])
     shown = np.unique(np.linspace(0, len(x) - 1, _TICKS).round().astype(np.int64))
     axes.set_xticks(x[shown], [f"{value:.3g}".replace("-", "−") for value in x[shown].tolist()])
