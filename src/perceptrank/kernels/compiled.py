@@ -5,7 +5,7 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType, FunctionType
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numba
 from numba import extending
@@ -113,15 +113,8 @@ def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, 
     return cast(Kernel, kernel)
 
 
-class Decorator(Protocol):
-    """A decorator of kernels."""
-
-    def __call__(self, function: Kernel) -> Kernel:
-        """Return the kernel of a function."""
-
-
-def _decorator(**options: Any) -> Decorator:
-    return cast(Decorator, functools.partial(_compile, **options))
+def _decorator(**options: Any) -> Callable[[Kernel], Kernel]:
+    return functools.partial(_compile, **options)
 
 
 # Compile a kernel on its first call, keep the machine code on disk, release the GIL while it runs. The kernel must not

@@ -52,10 +52,7 @@ class Column:
         return bool(self.fill is not None and self.fill != self.fill)
 
     def convert(self, values: Any, n: int, per: Literal["document", "query"] | None = None) -> Values:
-        """Return n values in the type of the column; raise if their number or one of them is wrong.
-
-        Values of a column per query may be given `per` document.
-        """
+        """Return n values, `per` document or query, in the type of the column; raise if they are invalid."""
         per = per or self.per
         if self.is_text:
             return as_texts(self.argument, values, n, whole_numbers=self.dtype == "id", per=per)

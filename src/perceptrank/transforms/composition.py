@@ -22,9 +22,9 @@ class Composition(Transform):
     wraps = True
 
     def __init__(self, *transforms: TransformLike) -> None:
-        from perceptrank.transforms.parsing import check_names, make_transforms
+        from perceptrank.transforms.registry import check_names, make_transforms
 
-        check_names([part for given in transforms for part in (given if isinstance(given, (list, tuple)) else [given])])
+        check_names([part for item in transforms for part in (item if isinstance(item, (list, tuple)) else [item])])
         lists = [make_transforms(transform) for transform in transforms]
         if not lists or not all(lists):
             raise ValueError(f"{type(self).__name__} must be made of at least one transform, and so must its lists be")
@@ -67,7 +67,7 @@ class Composition(Transform):
         return {"parts": [{"name": part.name, **part.state()} for part in self.parts]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        from perceptrank.transforms.parsing import from_plain
+        from perceptrank.transforms.registry import from_plain
 
         self.parts = [from_plain(part) for part in state["parts"]]
         if not self.parts:
