@@ -84,7 +84,7 @@ def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: li
     if weights is not None:
         check_weights(learner, model, weights)
     learn_arrays(learner, model, block.X, block.relevance, block.offsets, predicted, masses)
-    values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
+    values = {measure: measure.per_query(predicted, block.relevance, block.offsets, first) for measure in recorded}
     return Trace(values, masses, weights)
 
 
