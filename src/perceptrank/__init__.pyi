@@ -64,8 +64,8 @@ from .learners.published.opauc import Opauc as Opauc
 from .learners.published.prank import PRank as PRank
 from .learners.published.predtron import Predtron as Predtron
 from .learners.published.ranknet import RankNet as RankNet
-from .learners.published.solar_one import SolarI as SolarI
-from .learners.published.solar_two import SolarII as SolarII
+from .learners.published.solar import SolarI as SolarI
+from .learners.published.solar import SolarII as SolarII
 from .learners.published.structured_ndcg import StructuredNdcg as StructuredNdcg
 from .learners.published.svm_map import SvmMap as SvmMap
 from .learners.published.toppush import TopPush as TopPush

@@ -27,7 +27,7 @@ from perceptrank.deploy.engines.solr import SLACK, threshold_before_slack, with_
 from perceptrank.deploy.engines.trees import float_trees, in_float
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 
 IN_DOUBLE = ["python", "javascript", "sql", "onnx", "vespa", "pmml"]
 TREES = ["elasticsearch", "opensearch", "solr", "ranklib"]

@@ -185,15 +185,15 @@ def variables(monkeypatch):
 def test_the_folder_is_chosen_by_the_most_special_variable(variables, place):
     place = place.resolve()
     variables.setenv("HOME", str(place))
-    assert cache_folder.cache_folder() == place / ".cache" / "perceptrank"
+    assert cache_folder.cache_state().folder == place / ".cache" / "perceptrank"
     variables.setenv("XDG_CACHE_HOME", "relative")
-    assert cache_folder.cache_folder() == place / ".cache" / "perceptrank"
+    assert cache_folder.cache_state().folder == place / ".cache" / "perceptrank"
     variables.setenv("XDG_CACHE_HOME", str(place / "xdg"))
-    assert cache_folder.cache_folder() == place / "xdg" / "perceptrank"
+    assert cache_folder.cache_state().folder == place / "xdg" / "perceptrank"
     variables.setattr(numba.config, "CACHE_DIR", str(place / "numba"))
-    assert cache_folder.cache_folder() == place / "numba" / "perceptrank"
+    assert cache_folder.cache_state().folder == place / "numba" / "perceptrank"
     variables.setenv("PERCEPTRANK_CACHE_DIR", str(place / "own"))
-    assert cache_folder.cache_folder() == place / "own" / "perceptrank"
+    assert cache_folder.cache_state().folder == place / "own" / "perceptrank"
     assert not list(place.glob("[!io]*")), "choosing makes nothing"
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support.strategies import streams
 
 import perceptrank as pr
-from perceptrank.transforms.parsing import make_transforms
-from perceptrank.transforms.registry import named_transforms
+from perceptrank.transforms.registry import make_transforms, named_transforms
 
 TRANSFORMS = named_transforms()
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.transforms.bins import KINDS
-from perceptrank.transforms.parsing import as_plain, from_plain
 from perceptrank.transforms.quantile_sketch import CAPACITY, QuantileSketch
+from perceptrank.transforms.registry import as_plain, from_plain
 
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS)
 
@@ -96,8 +96,8 @@ def test_sketches_equal_their_definition_and_keep_their_bound(seed, sizes, kinds
     for part in parts:
         one = QuantileSketch(len(kinds))
         for piece in np.array_split(part, rng.integers(1, 5)):
-            one = one.added(piece)
-        sketch = sketch.merged(one)
+            one = one.add(piece)
+        sketch = sketch.merge(one)
     whole = np.concatenate(parts)
     found = sketch.quantiles(n_parts)
     assert sketch.count == len(whole)
@@ -123,13 +123,13 @@ def test_sketches_equal_their_definition_and_keep_their_bound(seed, sizes, kinds
 
 
 def test_the_stated_bound():
-    sketch = QuantileSketch(1).added(np.random.default_rng(0).normal(size=(CAPACITY - 1, 1)))
+    sketch = QuantileSketch(1).add(np.random.default_rng(0).normal(size=(CAPACITY - 1, 1)))
     assert sketch.rank_error == 0
-    sketch = QuantileSketch(2).added(np.random.default_rng(0).normal(size=(10_000, 2)))
+    sketch = QuantileSketch(2).add(np.random.default_rng(0).normal(size=(10_000, 2)))
     times = [10_000 // (CAPACITY << h) for h in range(6)]
     assert sketch.rank_error == sum(math.ceil(one / 2) << h for h, one in enumerate(times)) == 124
     assert all(items.shape[1] < CAPACITY for items in sketch.levels)
-    sketch = QuantileSketch(1).added(np.ones((10**5, 1)))
+    sketch = QuantileSketch(1).add(np.ones((10**5, 1)))
     assert sketch.rank_error <= 10**5 * (math.log2(10**5 / CAPACITY) + 2) / (2 * CAPACITY)
 
 

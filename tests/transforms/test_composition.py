@@ -10,8 +10,7 @@ from support.learners import bits
 from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
-from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
-from perceptrank.transforms.registry import named_transforms
+from perceptrank.transforms.registry import as_plain, from_plain, make_transforms, named_transforms
 
 TRANSFORMS = named_transforms()
 

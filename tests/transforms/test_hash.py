@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
-from perceptrank.transforms.parsing import as_plain, from_plain
+from perceptrank.transforms.registry import as_plain, from_plain
 
 SETTINGS = st.builds(pr.Hash, st.integers(1, 20), signed=st.booleans(), seed=st.integers(0, 2**63 - 1))
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
-from perceptrank.transforms.parsing import as_plain, from_plain
+from perceptrank.transforms.registry import as_plain, from_plain
 
 NAN = np.nan
 

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.transforms.median_distance import MedianDistance
-from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
 from perceptrank.transforms.random import draws
 from perceptrank.transforms.random.directions import draw_directions
 from perceptrank.transforms.random.fastfood import block_size
+from perceptrank.transforms.registry import as_plain, from_plain, make_transforms
 
 FOURIER = [pr.RandomFourier, pr.Fastfood]
 KINDS = [*FOURIER, pr.RandomRelu]
@@ -327,9 +327,9 @@ def test_the_width_follows_the_scale_of_features_however_small(kind):
 
 def test_only_some_documents_of_a_long_query_are_compared():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    median = MedianDistance().added(X)
+    median = MedianDistance().add(X)
     assert median.n_documents == 300
-    assert median.value == MedianDistance().added(X[:64]).value
+    assert median.value == MedianDistance().add(X[:64]).value
     ranks = sorted(math.dist(x, y) for i, x in enumerate(X[:64]) for y in X[i + 1 : 64])
     assert abs(np.searchsorted(ranks, median.value) - len(ranks) / 2) <= 124
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
-from perceptrank.transforms.parsing import sparse_transforms
-from perceptrank.transforms.registry import named_transforms
+from perceptrank.transforms.registry import named_transforms, sparse_transforms
 
 TRANSFORMS = named_transforms()
 
@@ -90,7 +89,7 @@ def test_what_leaves_zeros_makes_of_sparse_features_what_it_makes_of_dense_ones(
 
 
 def one_transform(name):
-    from perceptrank.transforms.parsing import make_transforms
+    from perceptrank.transforms.registry import make_transforms
 
     return make_transforms(name)
 

@@ -46,7 +46,7 @@ def bound(
     """
     names = list(dict.fromkeys(algorithm or ["slam", "minimax", "listwise"]))
     rates = parse_rates(learning_rate) if learning_rate is not None else []
-    from perceptrank.transforms.parsing import make_transforms
+    from perceptrank.transforms.registry import make_transforms
 
     names_of_transforms = [name for name in chosen_transforms(transforms) if name != "none"]
     for transform in make_transforms(names_of_transforms):
@@ -99,7 +99,7 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
 
 def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "pr.Scan | list[pr.QueryStream]":
     """Return re-iterable blocks, in memory if they are small or come from standard input."""
-    from perceptrank.transforms.parsing import make_transforms
+    from perceptrank.transforms.registry import make_transforms
 
     def blocks() -> "Iterator[pr.QueryStream]":
         for block in reading.blocks(bar):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.making import make_learner, setting_in
+from perceptrank.cli.making import make_learner, setting_in, weights_of
 from perceptrank.cli.options.cluster import Sharing, check_files
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import Reading
@@ -119,7 +119,7 @@ def learn(
     if sharing.is_used:
         _learn_from_shards(learner, measures, reading, sharing, keeping, as_json=as_json)
         return
-    weights = None if learner.n_queries else _weights_of(keeping.start_from)
+    weights = None if learner.n_queries or keeping.start_from is None else weights_of(keeping.start_from)
     start = time.perf_counter()
     first = learner.n_queries
     n_documents = 0
@@ -223,15 +223,6 @@ def _means(trace: "pr.Trace") -> dict[str, Any]:
     return {str(measure): plain(trace.mean(measure)) for measure in trace.measures}
 
 
-def _weights_of(path: Path | None) -> dict[str, float] | None:
-    """Return the weights that a file holds, None if it is a model of ours or there is no file."""
-    if path is None:
-        return None
-    from perceptrank.io.weights_file import is_model, read_weights
-
-    return None if is_model(path) else read_weights(path)
-
-
 def _say_what_starts_at_zero(names: tuple[str, ...], weights: dict[str, float], path: Path | None) -> None:
     without = [name for name in names if name not in weights]
     if without:
@@ -243,7 +234,7 @@ def _begin(
     algorithm: str | None, settings: dict[str, Any], measures: "list[pr.Measure]", keeping: Keeping
 ) -> "tuple[pr.Learner, Run, list[pr.Trace]]":
     """Make or load the learner to go on with, find where its run stands, and load what is recorded of that."""
-    weights = _weights_of(keeping.start_from)
+    weights = None if keeping.start_from is None else weights_of(keeping.start_from)
     if keeping.start_from is not None and weights is None and (algorithm is not None or settings):
         raise ValueError("--from continues with the settings of the model: give no algorithm and no settings")
     if weights is not None and "initial_weights" in settings:

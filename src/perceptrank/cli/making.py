@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import perceptrank as pr
@@ -137,12 +138,8 @@ def _is_model(path: str) -> bool:
         return False
     with open(path, "rb") as file:
         head = file.read(_HEAD).lstrip()
-        if not head.startswith(b"{"):
-            return False
-        if _MARK in head:
-            return True
-        if not path.lower().endswith(".json"):
-            return False
+        if not head.startswith(b"{") or _MARK in head or not path.lower().endswith(".json"):
+            return head.startswith(b"{") and _MARK in head
         file.seek(0)
         try:
             return isinstance(json.load(file), dict)
@@ -150,11 +147,14 @@ def _is_model(path: str) -> bool:
             return False
 
 
-def load_ranker(path: str) -> "pr.Learner":
-    """Load a model, or make a ranker of the weights that a file holds."""
+def weights_of(path: str | Path) -> Any:
+    """Return the weights that a file holds by name, None if it is a model of ours."""
     from perceptrank.io.weights_file import is_model, read_weights
 
-    if is_model(path):
-        return pr.load(path)
-    weights: Any = read_weights(path)  # keys of a mapping are invariant, and these are names only
-    return pr.FixedRanker(weights)
+    return None if is_model(path) else read_weights(path)
+
+
+def load_ranker(path: str) -> "pr.Learner":
+    """Load a model, or make a ranker of the weights that a file holds."""
+    weights = weights_of(path)
+    return pr.load(path) if weights is None else pr.FixedRanker(weights)

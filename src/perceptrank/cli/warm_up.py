@@ -32,7 +32,7 @@ def warm_up(
     """
     import numpy as np
 
-    from perceptrank.kernels.cache_folder import cache_folder
+    from perceptrank.kernels.cache_folder import cache_state
     from perceptrank.kernels.compiled import on_compile
 
     announce_compiling()
@@ -58,7 +58,7 @@ def warm_up(
     finally:
         stop()
     seconds = round(time.perf_counter() - start, 3)
-    folder = cache_folder()
+    folder = cache_state().folder
     extra = {"kernels": compiled, "seconds": seconds, "cache": None if folder is None else str(folder)}
     show(rows, title=f"{len(compiled)} kernels compiled in {seconds:.1f} s", as_json=as_json, extra=extra)
     if not as_json:

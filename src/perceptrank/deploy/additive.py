@@ -127,15 +127,8 @@ def read_additive(function: RankingFunction) -> Additive | None:
     notes = [*function.notes(), *folded.notes]
     if not all(transform.is_settled for transform in (*before, bins)):
         notes.append("edges of bins are those that the model has now: export it again when it has learned on")
-    return Additive(
-        function.algorithm,
-        tuple(curves),
-        functions.has_steps,
-        bias,
-        n,
-        not any(transform.learns for transform in before),
-        tuple(dict.fromkeys(notes)),
-    )
+    are_data, distinct = not any(transform.learns for transform in before), tuple(dict.fromkeys(notes))
+    return Additive(function.algorithm, tuple(curves), functions.has_steps, bias, n, are_data, distinct)
 
 
 def is_rising(transform: Transform) -> bool:

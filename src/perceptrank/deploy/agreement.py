@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
@@ -124,8 +124,8 @@ def parity(
     exported, engine = chosen.export(function), chosen.engine()
     allowed = chosen.tolerance(function) if tolerance is None else float(tolerance)
     in_order = chosen.order_tolerance(function) if tolerance is None else float(tolerance)
-    result = Parity(target, engine, 0, 0, 0, 0, 0.0, allowed, None, exported.notes)
-    differs: list[Any] = []
+    n_queries = n_documents = same = turned = 0
+    worst, differs = 0.0, list[Any]()
     left = chosen.sample() if queries is None else queries
     for whole in as_blocks(stream, required=True):
         block = whole if left is None else whole[:left]
@@ -137,13 +137,23 @@ def parity(
                 raise ValueError(f"the engine of {target} returned {len(scores)} scores for {len(own)} documents")
             if not np.isfinite(scores).all():
                 raise ValueError(f"the engine of {target} returned scores that are not finite")
-            shifted = own + chosen.adds(function), scores + chosen.drops(function)
-            result = _compare(result, part, own, *shifted, differs, in_order)
+            expected, scores = own + chosen.adds(function), scores + chosen.drops(function)
+            for q, rows in enumerate(starmap(slice, pairwise(part.offsets))):
+                largest = float(np.abs(expected[rows]).max())
+                difference = float(np.abs(expected[rows] - scores[rows]).max()) / (largest or 1.0)
+                worst, size = max(worst, difference), float(np.abs(own[rows]).max())
+                reverses = is_reversed(own[rows], scores[rows], in_order * size, ties=True)
+                same += not reverses and not is_reversed(own[rows], scores[rows], DOUBLE * size)
+                turned += reverses
+                if reverses or difference > allowed:
+                    differs = [min([*differs, (not reverses, n_queries + q, part.qids[q])])]
+            n_queries, n_documents = n_queries + len(part), n_documents + part.n_documents
         left = None if left is None else left - len(block)
         if left == 0:
             break
-    reason = chosen.why_another_order() if result.reversed else ""
-    return replace(result, first=min(differs)[2] if differs else None, reason=reason)
+    first, reason = differs[0][2] if differs else None, chosen.why_another_order() if turned else ""
+    counts = n_queries, n_documents, same, turned
+    return Parity(target, engine, *counts, worst, allowed, first, exported.notes, reason)
 
 
 def _parts(block: QueryStream, n_weights: int) -> Iterator[QueryStream]:
@@ -156,40 +166,6 @@ def _parts(block: QueryStream, n_weights: int) -> Iterator[QueryStream]:
         stop = int(np.searchsorted(block.offsets, block.offsets[start] + most, side="right")) - 1
         yield block[start : max(stop, start + 1)]
         start = max(stop, start + 1)
-
-
-def _compare(
-    result: Parity,
-    block: QueryStream,
-    own: Floats,
-    expected: Floats,
-    scores: Floats,
-    differs: list[Any],
-    in_order: float,
-) -> Parity:
-    """Add the queries of a block, with scores of the model, those that are expected, and those of the engine."""
-    same = turned = 0
-    worst = result.difference
-    for q, (start, stop) in enumerate(pairwise(block.offsets)):
-        rows = slice(start, stop)
-        largest = float(np.abs(expected[rows]).max())
-        difference = float(np.abs(expected[rows] - scores[rows]).max()) / (largest or 1.0)
-        worst = max(worst, difference)
-        size = float(np.abs(own[rows]).max())
-        reverses = is_reversed(own[rows], scores[rows], in_order * size, ties=True)
-        same += not reverses and not is_reversed(own[rows], scores[rows], DOUBLE * size)
-        turned += reverses
-        if reverses or difference > result.tolerance:
-            differs.append((not reverses, result.queries + q, block.qids[q]))
-            differs[:] = [min(differs)]
-    return replace(
-        result,
-        queries=result.queries + len(block),
-        documents=result.documents + block.n_documents,
-        same=result.same + same,
-        reversed=result.reversed + turned,
-        difference=worst,
-    )
 
 
 def is_reversed(scores: Floats, others: Floats, tolerance: float, *, ties: bool = False) -> bool:

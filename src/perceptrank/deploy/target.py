@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from perceptrank.deploy.additive import Additive, as_sum, read_additive
+from perceptrank.deploy.engines.programs import version_of
 from perceptrank.deploy.folding import Folded, count_left_out, fold_function, take_columns
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.atomic import replaced_file
@@ -203,6 +204,8 @@ class FillingTarget(SumTarget):
         emulated.
     """
 
+    engine_name: ClassVar[str]  # with a place for the version
+    artefact: ClassVar[str]  # the Java archive whose version that is
     harness: str | None = None
 
     def read(self, function: RankingFunction) -> Additive | Filled:
@@ -211,11 +214,7 @@ class FillingTarget(SumTarget):
     def engine(self) -> str:
         if self.harness is None:
             return "emulated in double precision (no engine was asked: set harness)"
-        return self.engine_version(str(self.harness))
-
-    @abstractmethod
-    def engine_version(self, harness: str) -> str:
-        """Name the version of the engine that a harness runs."""
+        return self.engine_name.format(version_of(str(self.harness), self.artefact))
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         if self.harness is None:

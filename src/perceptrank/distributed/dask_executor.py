@@ -23,7 +23,7 @@ from perceptrank.distributed.dask_parts import DelayedShard
 from perceptrank.distributed.executors import Result, Work
 from perceptrank.distributed.shards import ClusterError, ShardError, shard_error
 from perceptrank.io.atomic import replaced_file
-from perceptrank.kernels.cache_folder import cache_folder, make_folder, read_trusted
+from perceptrank.kernels.cache_folder import cache_state, make_folder, read_trusted
 from perceptrank.learners.registry import Plugin, load_plugin, plugins
 from perceptrank.stream.columns import add_columns, added_columns
 from perceptrank.stream.validation import check_positive_whole
@@ -73,7 +73,7 @@ def _load(plugin: Plugin) -> None:
 
 def _folder() -> Path:
     """Return a folder that nobody else can write: beside compiled kernels, which are kept by the names of files."""
-    folder = cache_folder()
+    folder = cache_state().folder
     return Path(_temporary()) if folder is None else folder / "plugins"
 
 

@@ -55,11 +55,10 @@ class PairedIntervals(NamedTuple):
 
 def paired_intervals(
     values: Floats,
-    n_orders: int,
     weights: Floats | None,
-    *,
-    confidence: float,
+    n_orders: int,
     n_measures: int,
+    confidence: float,
     n_resamples: int,
     seed: int,
 ) -> PairedIntervals:

@@ -18,14 +18,7 @@ from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import (
-    ParameterError,
-    as_number,
-    as_scores,
-    check_not_negative,
-    check_seed,
-    is_whole,
-)
+from perceptrank.stream.validation import ParameterError, as_number, as_scores, check_not_negative, check_seed, is_whole
 
 
 @overload
@@ -140,18 +133,10 @@ def evaluate(
             raise ValueError(f"no query counts for {measure}: it leaves out all of them")
         if weights is not None and not weights[~left_out].any():
             raise ValueError(f"no query counts for {measure}: all that it does not leave out have weight 0")
-    return Evaluation(
-        together,
-        np.concatenate(qids),
-        np.concatenate(sizes),
-        weights,
-        float(margin),
-        float(confidence),
-        kept,
-        None if labels is None else labels.labels(n_queries),
-        int(worst),
-        int(seed),
-    )
+    all_qids, all_sizes = np.concatenate(qids), np.concatenate(sizes)
+    groups = None if labels is None else labels.labels(n_queries)
+    settings = float(margin), float(confidence)
+    return Evaluation(together, all_qids, all_sizes, weights, *settings, kept, groups, int(worst), int(seed))
 
 
 def trace_rankings(

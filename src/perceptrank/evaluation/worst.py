@@ -1,6 +1,6 @@
 """The queries that lost most, and where their documents went."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import read_only
 
 _PLACES = 10
+Pair: TypeAlias = tuple[Floats, Floats]  # by the incumbent and by the challenger
 
 
 class MovedDocument(NamedTuple):
@@ -63,9 +64,7 @@ class WorstQueries:
         self._n, self._measure = n, measure
         self.changes: list[QueryChange] = []  # the largest loss first, of equal ones the earliest query
 
-    def add(
-        self, block: QueryStream, first: tuple[int, int], values: tuple[Floats, Floats], scores: tuple[Floats, Floats]
-    ) -> None:
+    def add(self, block: QueryStream, first: tuple[int, int], values: Pair, scores: Pair) -> None:
         """Take a block, with the numbers of its first query and row, and both rankers' values and scores."""
         losses = values[1] - values[0]
         if block.query_weights is not None:
@@ -77,14 +76,7 @@ class WorstQueries:
         self.changes.sort(key=lambda change: (change.difference, change.number))
         del self.changes[self._n :]
 
-    def _change(
-        self,
-        block: QueryStream,
-        q: int,
-        first: tuple[int, int],
-        values: tuple[Floats, Floats],
-        scores: tuple[Floats, Floats],
-    ) -> QueryChange:
+    def _change(self, block: QueryStream, q: int, first: tuple[int, int], values: Pair, scores: Pair) -> QueryChange:
         rows = slice(int(block.offsets[q]), int(block.offsets[q + 1]))
         grades = block.relevance[rows]
         number = first[0] + q

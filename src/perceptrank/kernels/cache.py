@@ -186,10 +186,7 @@ def _symbols(library: Any) -> tuple[list[str], list[str]]:
 
 
 def _link(target_context: Any, number: int, outer: list[str], defined: list[str], parts: list[Any]) -> Any:
-    """Make a compiled kernel of its saved parts.
-
-    Its intermediate code, which takes longest to load, is needed only when a kernel that calls it is compiled.
-    """
+    """Make a compiled kernel of its saved parts; intermediate code is loaded if a kernel that calls it is compiled."""
     # Symbols contain numbers that Numba counts in each process. Ours must go on where those of this kernel end, else
     # an edited kernel that is imported again could share symbols with the old one.
     while next(_NUMBERS) < number:

@@ -48,11 +48,6 @@ def cache_state() -> CacheState:
     return _examine(os.path.join(base, "perceptrank"), _user())
 
 
-def cache_folder() -> Path | None:
-    """Folder that compiled kernels are read from and saved in; None if none can be trusted (see `cache_state`)."""
-    return cache_state().folder
-
-
 def warn_uncached(reason: str) -> None:
     """Warn, once in a process, that kernels are compiled in memory."""
     _reasons.append(reason)
@@ -137,10 +132,7 @@ def _fault_of(status: os.stat_result, user: int | None, writers: int = _WRITABLE
 
 
 def _is_private(group: int, user: int | None, place: Path) -> bool:
-    """Check for the user's own group, of which nobody else is a member.
-
-    Many systems give each user one and let the group write to what the user makes, as the clone of a repository.
-    """
+    """Check for the user's own group, which many systems let write to what the user makes, without other members."""
     if user is None:
         return False
     import grp

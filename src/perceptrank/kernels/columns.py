@@ -11,7 +11,6 @@ from perceptrank.kernels.lanes import (
     LANES,
     Carried,
     Lanes,
-    all_lanes,
     call_on_lanes,
     constant,
     count_to,
@@ -57,10 +56,10 @@ def size_range(_: Any, X: Any, place: Any, stride: Any, m: Any) -> Any:
             most.set(builder.select(builder.icmp_signed(">", size, most.get()), size, most.get()))
             size = builder.add(size, largest)  # what is not 0 becomes less than that
             least.set(builder.select(builder.icmp_signed("<", size, least.get()), size, least.get()))
-        found = [sizes.reduced(builder, "smin", least.get()), sizes.reduced(builder, "smax", most.get())]
-        found[0] = builder.sub(found[0], ir.Constant(sizes.word, 2 ** (sizes.width - 1) - 1))
-        found = [builder.zext(size, ir.IntType(64)) if sizes.width < 64 else size for size in found]
-        return context.make_tuple(builder, signature.return_type, found)
+        bounds = [sizes.reduced(builder, "smin", least.get()), sizes.reduced(builder, "smax", most.get())]
+        bounds[0] = builder.sub(bounds[0], ir.Constant(sizes.word, 2 ** (sizes.width - 1) - 1))
+        bounds = [builder.zext(size, ir.IntType(64)) if sizes.width < 64 else size for size in bounds]
+        return context.make_tuple(builder, signature.return_type, bounds)
 
     count, number = types.intp, types.int64
     return _TUPLE((number, number))(X, count, count, count), generate
@@ -111,7 +110,7 @@ def find_places(_: Any, keys: Any, m: Any, bits: Any, places: Any) -> Any:
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows, found = (Lanes(context, builder, signature, arguments, number) for number in (0, 3))
+        rows, totals = (Lanes(context, builder, signature, arguments, number) for number in (0, 3))
         _, m, bits, _ = arguments
         none = constant(INTS, 0)
         mark = repeat(builder, builder.shl(ir.Constant(INT, 1), bits))
@@ -133,14 +132,15 @@ def find_places(_: Any, keys: Any, m: Any, bits: Any, places: Any) -> Any:
         with count_to(builder, m) as loop:
             at, key, equal = turn(loop.index)
             doubtful.set(builder.or_(doubtful.get(), builder.select(equal, key, none)))
-            found.store(at, place.get())
+            totals.store(at, place.get())
         before.set(builder.not_(before.get()))
         with count_to(builder, m) as loop:
             at, key, _ = turn(builder.sub(builder.sub(m, loop.index), ir.Constant(m.type, 1)))
-            total = builder.shl(builder.add(found.load(at), place.get()), constant(INTS, 16))
+            total = builder.shl(builder.add(totals.load(at), place.get()), constant(INTS, 16))
             row = builder.mul(builder.and_(key, numbers), constant(INTS, LANES))
-            found.store(at, builder.or_(total, row))
-        return all_lanes(builder, builder.icmp_signed("==", builder.and_(doubtful.get(), mark), none))
+            totals.store(at, builder.or_(total, row))
+        lanes, together = builder.icmp_signed("==", builder.and_(doubtful.get(), mark), none), ir.IntType(LANES)
+        return builder.icmp_signed("==", builder.bitcast(lanes, together), ir.Constant(together, -1))
 
     return types.boolean(keys, types.intp, types.int32, places), generate
 
@@ -152,9 +152,9 @@ def _scattering(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     with count_to(builder, m) as loop:
         first = builder.mul(loop.index, ir.Constant(m.type, LANES))
         for lane in (ir.Constant(m.type, lane) for lane in range(LANES)):
-            found = builder.load(places.at(builder.add(first, lane)))
-            entry = builder.lshr(found, ir.Constant(INT, 16))
-            to = rows.at(builder.add(builder.zext(builder.and_(found, ir.Constant(INT, 2**16 - 1)), m.type), lane))
+            place = builder.load(places.at(builder.add(first, lane)))
+            entry = builder.lshr(place, ir.Constant(INT, 16))
+            to = rows.at(builder.add(builder.zext(builder.and_(place, ir.Constant(INT, 2**16 - 1)), m.type), lane))
             if len(arguments) > 3:
                 table = Lanes(context, builder, signature, arguments, 3)
                 at = table.at(builder.add(arguments[4], builder.zext(entry, m.type)))

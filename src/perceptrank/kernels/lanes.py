@@ -82,12 +82,6 @@ class Carried:
         self._builder.store(vector, self._slot)
 
 
-def all_lanes(builder: Any, lanes: Any) -> Any:
-    """Return whether something holds in all lanes."""
-    together = ir.IntType(LANES)
-    return builder.icmp_signed("==", builder.bitcast(lanes, together), ir.Constant(together, -1))
-
-
 def count_to(builder: Any, number: Any) -> Any:
     """Return a context whose code runs so many times; the `index` of what it gives counts from 0."""
     return _GENERATORS.for_range(builder, number)

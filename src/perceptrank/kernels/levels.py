@@ -13,10 +13,7 @@ NO_GRADE = -1.0
 
 @helper_sums
 def read_grades(relevance: Floats, start: int, m: int, binary: bool, grades: Floats) -> int:
-    """Copy one query's grades, as 0 and 1 if binary; return how many are positive, -1 if one is invalid.
-
-    A grade is invalid if it is negative, infinite or NaN.
-    """
+    """Copy grades, as 0 and 1 if binary; return how many are positive, -1 if one is negative or not finite."""
     n_relevant, n_negative, n_finite = 0, 0, 0
     for i in range(m):
         grade = relevance[start + i]

@@ -1,7 +1,7 @@
 """Scratch space of kernels, which allocate nothing themselves."""
 
 import threading
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,34 +11,31 @@ from perceptrank.kernels.arrays import FloatRows, IntRows
 Scratch: TypeAlias = tuple[FloatRows, IntRows, FloatRows]
 
 
-class _Kept(threading.local):
-    """Scratch that a thread goes on using, by shape."""
+class Kept(threading.local):
+    """Scratch that a thread goes on using, by shape: allocating it takes longer than learning from a short query."""
 
     def __init__(self) -> None:
-        self.scratch: dict[tuple[int, ...], Scratch] = {}
+        self.scratch: dict[Any, Any] = {}
 
 
-_kept = _Kept()
+_kept = Kept()
 _MOST_KEPT = 64
 _LARGEST_KEPT = 2**21  # numbers: rows of a very long query would occupy memory for as long as the thread lives
 
 
 def borrow_scratch(longest: int, n_features: int, n_floats: int, n_ints: int, n_vectors: int = 2) -> Scratch:
-    """Return rows for queries of up to `longest` documents, to be used until this thread asks again.
-
-    Allocating them takes longer than learning from a short query. Integers start as zeros, so that none can lead an
-    index astray.
-    """
+    """Return rows for queries of up to `longest` documents, to be used until this thread asks again."""
     width = longest + 2
     shape = n_features, n_floats, n_ints, n_vectors
     kept = _kept.scratch
-    found = kept.get(shape)
-    if found is None or found[0].shape[1] < width:
+    scratch: Scratch | None = kept.get(shape)
+    if scratch is None or scratch[0].shape[1] < width:
+        # Integers start as zeros, so that none can lead an index astray.
         floats, ints = np.empty((n_floats, width)), np.zeros((n_ints, width), np.int64)
-        found = floats, ints, np.empty((n_vectors, n_features))
+        scratch = floats, ints, np.empty((n_vectors, n_features))
         if (n_floats + n_ints) * width + n_vectors * n_features > _LARGEST_KEPT:
-            return found
+            return scratch
         if len(kept) >= _MOST_KEPT:
             kept.clear()
-        kept[shape] = found
-    return found
+        kept[shape] = scratch
+    return scratch

@@ -13,7 +13,7 @@ from perceptrank.learners.model import Model
 from perceptrank.learners.starting import InitialWeights
 from perceptrank.learners.tally import LARGEST_WEIGHT, ROUND_WEIGHT, ROUNDS
 from perceptrank.stream.validation import ParameterError
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 

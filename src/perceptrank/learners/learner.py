@@ -27,12 +27,9 @@ from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import (
-    ParameterError,
-    as_grades,
-)
+from perceptrank.stream.validation import ParameterError, as_grades
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
 
 if TYPE_CHECKING:

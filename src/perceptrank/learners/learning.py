@@ -24,7 +24,7 @@ from perceptrank.stream.validation import (
     find_bad_feature,
     read_only,
 )
-from perceptrank.transforms.parsing import sparse_transforms
+from perceptrank.transforms.registry import sparse_transforms
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
@@ -84,7 +84,7 @@ def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: li
     if weights is not None:
         check_weights(learner, model, weights)
     learn_arrays(learner, model, block.X, block.relevance, block.offsets, predicted, masses)
-    values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
+    values = {measure: measure.per_query(predicted, block.relevance, block.offsets, first) for measure in recorded}
     return Trace(values, masses, weights)
 
 

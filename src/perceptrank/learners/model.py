@@ -43,7 +43,7 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import Transform, check_outputs
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ class Model:
         """True if features may be NaN: the first transform takes them, or those of all members do."""
         if self.transforms:
             return self.transforms[0].accepts_missing
-        return bool(self.members) and all(one.model.takes_missing for one in self.members)
+        return bool(self.members) and all(member.model.takes_missing for member in self.members)
 
     @property
     def needed_names(self) -> tuple[str, ...] | None:
@@ -384,10 +384,10 @@ class Model:
             )
         if names and self.feature_names and names != self.feature_names:
             pairs = zip(names, self.feature_names, strict=True)
-            found, expected = next((one, other) for one, other in pairs if one != other)
+            name, expected = next((name, learned) for name, learned in pairs if name != learned)
             raise ValueError(
                 "The feature names should match those that were passed during fit: "
-                f"got {found!r} where {expected!r} was learned{_difference(names, self.feature_names)}"
+                f"got {name!r} where {expected!r} was learned{_difference(names, self.feature_names)}"
             )
 
     # Ranking
@@ -656,8 +656,7 @@ def _dense_blocks(stream: QueryStream) -> Iterator[QueryStream]:
 
 def fixed_copy(weights: Floats) -> Floats:
     """Return a copy that refuses assignment: it would change no ranker."""
-    copied = weights.copy()
-    copied.flags.writeable = False
+    copied: Floats = read_only(weights.copy())
     return copied
 
 
@@ -676,12 +675,7 @@ def named(model: Model, transforms: list[Transform], names: tuple[str, ...] | No
 
 
 def transformed(
-    transforms: list[Transform],
-    X: Any,
-    offsets: Ints,
-    names: tuple[str, ...] | None = None,
-    *,
-    learning: bool = False,
+    transforms: list[Transform], X: Any, offsets: Ints, names: tuple[str, ...] | None = None, *, learning: bool = False
 ) -> AnyFeatures:
     """Return the features of queries with these offsets after some transforms; names are those of X, for an error."""
     before = X

@@ -55,8 +55,8 @@ def _names(state: "Model", n_weights: int) -> tuple[str, ...] | None:
             return None
         names = tuple(f"f{place}" for place in range(1, state.n_inputs + 1))
     for transform in state.all_transforms:
-        made = transform.output_names(names)
-        if made is None:
+        renamed = transform.output_names(names)
+        if renamed is None:
             return None
-        names = made
+        names = renamed
     return names if len(names) == n_weights else None

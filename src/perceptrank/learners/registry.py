@@ -12,9 +12,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from importlib.abc import Loader
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
 from perceptrank.io import model_file
@@ -39,16 +37,7 @@ class Plugin:
 
 
 _plugins: dict[str, Plugin] = {}
-_DAMAGE = (
-    AttributeError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+_DAMAGE = (AttributeError, IndexError, KeyError, MemoryError, OverflowError, RecursionError, TypeError, ValueError)
 
 
 class UnknownAlgorithmError(ValueError):
@@ -168,7 +157,10 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
     before, module_before, columns_before = dict(REGISTRY.registered), sys.modules.get(name), added_columns()
     sys.modules[name] = module
     try:
-        _run(source, spec.loader, module)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise ValueError(f"plugin {source} cannot be run: {type(error).__name__}: {error}") from error
         for kind in REGISTRY.defined_in(module).values():
             register(kind)
         own_transforms = transforms.register_module(module)
@@ -189,13 +181,6 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
         raise
     _plugins[name] = plugin
     return learners
-
-
-def _run(source: Path, loader: Loader, module: ModuleType) -> None:
-    try:
-        loader.exec_module(module)
-    except Exception as error:
-        raise ValueError(f"plugin {source} cannot be run: {type(error).__name__}: {error}") from error
 
 
 def algorithms() -> dict[str, type[Learner]]:

@@ -13,7 +13,7 @@ from perceptrank.learners.sklearn_adapter import Estimator
 from perceptrank.learners.starting import SIGNS, as_initial, as_signs, initial_as_plain, initial_from_plain
 from perceptrank.measures import Measure
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
+from perceptrank.transforms.registry import as_plain, from_plain, make_transforms
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner

@@ -26,12 +26,12 @@ _NOTHING = object()
 Kind = TypeVar("Kind", bound="Estimator")
 
 
-def differ(one: Any, other: Any) -> bool:
+def differ(value: Any, other: Any) -> bool:
     """Tell whether two settings differ; two arrays always do."""
-    if one is other:
+    if value is other:
         return False
     try:
-        return bool(one != other)
+        return bool(value != other)
     except ValueError:
         return True
 
@@ -66,8 +66,8 @@ class Estimator(ABC):
         """
         parameters = {name: getattr(self, name) for name in self.parameter_names}
         nested = {name: value for name, value in parameters.items() if deep and isinstance(value, Estimator)}
-        for outer, value in nested.items():
-            parameters |= {f"{outer}__{name}": one for name, one in value.get_params().items()}
+        for outer, learner in nested.items():
+            parameters |= {f"{outer}__{name}": value for name, value in learner.get_params().items()}
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
@@ -356,11 +356,11 @@ def with_nested(estimator: Estimator, parameters: dict[str, Any]) -> dict[str, A
         outer, separator, inner = name.partition("__")
         if not separator:
             continue
-        one = own.get(outer, getattr(estimator, outer, None))
-        if not inner or not isinstance(one, Estimator):
+        nested = own.get(outer, getattr(estimator, outer, None))
+        if not inner or not isinstance(nested, Estimator):
             raise ValueError(f"{type(estimator).__name__} has no parameter {name!r}")
-        if differ(one.get_params().get(inner, _NOTHING), value):
-            own[outer] = type(one)(**one.get_params(deep=False)).set_params(**{inner: value})
+        if differ(nested.get_params().get(inner, _NOTHING), value):
+            own[outer] = type(nested)(**nested.get_params(deep=False)).set_params(**{inner: value})
     return own
 
 

@@ -87,13 +87,13 @@ class Beginning:
         origin = as_initial(initial_weights)
         constraints = as_signs(positive=positive, negative=negative, zero=zero)
         features = [*(origin if isinstance(origin, dict) else ()), *constraints]
-        return cls(origin, constraints, origin is not None, any(isinstance(one, str) for one in features))
+        return cls(origin, constraints, origin is not None, any(isinstance(feature, str) for feature in features))
 
     @property
     def features(self) -> tuple[str, ...] | None:
         """Names of all features that have initial weights; None if some are known by number."""
         origin = self.origin
-        if not isinstance(origin, dict) or not all(isinstance(one, str) for one in origin):
+        if not isinstance(origin, dict) or not all(isinstance(feature, str) for feature in origin):
             return None
         return tuple(map(str, origin))
 
@@ -151,59 +151,63 @@ class Beginning:
         return theorems.constrained(theorem) if self.constraints else theorem
 
 
-def as_initial(given: Any) -> Origin:
+def _as_feature(item: Any) -> Feature:
+    return str(item) if isinstance(item, str) else int(item)
+
+
+def as_initial(origin: Any) -> Origin:
     """Return a copy of initial weights; raise unless they are finite numbers, by feature or in a vector."""
-    if given is None:
+    if origin is None:
         return None
-    if isinstance(given, Mapping):
-        for feature, weight in given.items():
+    if isinstance(origin, Mapping):
+        for feature, weight in origin.items():
             if not (isinstance(feature, str) or (is_whole(feature) and feature >= 0)):
                 raise ParameterError("initial_weights", "must name features, or columns by numbers >= 0", feature)
             if not np.isfinite(as_number(weight)):
                 raise ParameterError("initial_weights", f"of {feature!r} must be a finite number", weight)
-        return {one if isinstance(one, str) else int(one): float(weight) for one, weight in given.items()}
+        return {_as_feature(feature): float(weight) for feature, weight in origin.items()}
     try:
-        vector = np.asarray(given)
+        vector = np.asarray(origin)
         numeric = vector.ndim == 1 and vector.dtype.kind in "iuf"
     except (TypeError, ValueError):
         numeric = False
     if not numeric:
-        raise ParameterError("initial_weights", "must be a mapping from features to weights, or a vector", given)
+        raise ParameterError("initial_weights", "must be a mapping from features to weights, or a vector", origin)
     if not np.isfinite(vector).all():
         place = int(np.argmin(np.isfinite(vector)))
         raise ParameterError("initial_weights", f"must be finite numbers, at {place} too", float(vector[place]))
     return tuple(vector.astype(np.float64).tolist())
 
 
-def initial_as_plain(given: Origin) -> Any:
+def initial_as_plain(origin: Origin) -> Any:
     """Return initial weights as a model file holds them: an object, pairs if a column is numbered, or a list."""
-    if isinstance(given, dict):
-        named = all(isinstance(one, str) for one in given)
-        return dict(given) if named else [[feature, weight] for feature, weight in given.items()]
-    return None if given is None else list(given)
+    if isinstance(origin, dict):
+        named = all(isinstance(feature, str) for feature in origin)
+        return dict(origin) if named else [[feature, weight] for feature, weight in origin.items()]
+    return None if origin is None else list(origin)
 
 
 def initial_from_plain(plain: Any) -> Any:
     """Return the initial weights that `initial_as_plain` converted."""
-    is_pairs = isinstance(plain, list) and bool(plain) and all(isinstance(one, list) and len(one) == 2 for one in plain)
-    return dict(plain) if is_pairs else plain
+    is_pairs = isinstance(plain, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in plain)
+    return dict(plain) if plain and is_pairs else plain
 
 
-def as_signs(**given: FeatureNames) -> dict[Feature, float]:
+def as_signs(**constraints: FeatureNames) -> dict[Feature, float]:
     """Return the sign of each constrained feature; raise if one is constrained twice, or is neither name nor number."""
     signs: dict[Feature, float] = {}
-    for name, features in given.items():
+    for name, features in constraints.items():
         if features is None:
             continue
         listed: Any = [features] if isinstance(features, str) or is_whole(features) else features
         if not isinstance(listed, (list, tuple, np.ndarray)):
             raise ParameterError(name, "must be a list of features", features)
-        for one in listed:
-            if not (isinstance(one, str) or (is_whole(one) and one >= 0)):
-                raise ParameterError(name, "must name features, or columns by numbers >= 0", one)
-            feature = str(one) if isinstance(one, str) else int(one)
+        for item in listed:
+            if not (isinstance(item, str) or (is_whole(item) and item >= 0)):
+                raise ParameterError(name, "must name features, or columns by numbers >= 0", item)
+            feature = _as_feature(item)
             if feature in signs:
-                raise ParameterError(name, "must not name a feature twice, nor one that another constraint has", one)
+                raise ParameterError(name, "must not name a feature twice, nor one that another constraint has", item)
             signs[feature] = SIGNS[name]
     return signs
 
@@ -230,31 +234,32 @@ def _converted(weights: Floats, names: tuple[str, ...] | None, transforms: list[
 
 def _through(transform: Transform, sources: Ints, signs: Floats) -> Floats:
     falling = sources < 0
-    made = signs[np.where(falling, -1 - sources, sources)]
-    if ((made != FREE) & (made != ZERO) & falling).any():
+    outputs = signs[np.where(falling, -1 - sources, sources)]
+    if ((outputs != FREE) & (outputs != ZERO) & falling).any():
         raise ValueError(
             f"{transform!r} makes of a feature that `positive` or `negative` names another that does not rise with it, "
             "so that no sign of a weight says what is asked: give other `transforms`"
         )
-    return made
+    return outputs
 
 
 def _places(setting: str, features: list[Feature], model: Model) -> list[int]:
     """Return the columns of features; raise if one is unknown."""
     names, n_features = model.feature_names, model.n_inputs
-    columns = {name: place for place, name in enumerate(names or ())}
-    if any(isinstance(one, str) for one in features) and names is None:
-        first = next(one for one in features if isinstance(one, str))
+    columns: dict[Feature, int] = {name: place for place, name in enumerate(names or ())}
+    if any(isinstance(feature, str) for feature in features) and names is None:
+        first = next(feature for feature in features if isinstance(feature, str))
         raise ParameterError(
             setting, "must be by numbers of columns, or a vector, for features that have no names", first
         )
-    unknown = [one for one in features if (one not in columns if isinstance(one, str) else one >= n_features)]
+    places: list[Any] = [columns.get(feature, feature) for feature in features]
+    unknown = [place for place in places if isinstance(place, str) or place >= n_features]
     if unknown:
         shown = ", ".join(map(repr, unknown[:_SHOWN])) + (", …" if len(unknown) > _SHOWN else "")
         known = ", ".join(map(repr, (names or ())[:_SHOWN])) + (", …" if len(names or ()) > _SHOWN else "")
         among = f": {known}" if names else ""
         raise ValueError(f"`{setting}` must be about features of the data, which has {n_features}{among}; got {shown}")
-    return [columns[one] if isinstance(one, str) else one for one in features]
+    return places
 
 
 def check_signs(what: str, weights: Floats, signs: Floats) -> None:

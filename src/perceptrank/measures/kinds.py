@@ -47,6 +47,19 @@ class AP(Measure):
     kernel: ClassVar[Callable[..., None]] = measure_pass(ap)
 
 
+@dataclass(frozen=True, repr=False)
+class MeasureAtCutoff(Measure):
+    """A measure of the first documents of a ranking.
+
+    Parameters
+    ----------
+    k : int, optional
+        Cut-off: the number of documents from the top that count; all if None.
+    """
+
+    k: int | None = None
+
+
 @helper
 def precision(
     settings: Settings, n_relevant: int, k: int, m: int, grades: Floats, order: Ints, discounts: Floats
@@ -60,15 +73,10 @@ def precision(
 
 
 @dataclass(frozen=True, repr=False)
-class Precision(Measure):
+class Precision(MeasureAtCutoff):
     """Precision: the number of relevant documents among the first k, divided by k.
 
     The divisor is k even if a query has fewer documents.
-
-    Parameters
-    ----------
-    k : int, optional
-        Cut-off: the number of documents from the top that count; all if None.
 
     Examples
     --------
@@ -79,8 +87,6 @@ class Precision(Measure):
     name: ClassVar[str] = "p"
     code: ClassVar[int] = ranking.PRECISION
     kernel: ClassVar[Callable[..., None]] = measure_pass(precision)
-
-    k: int | None = None
 
 
 @helper
@@ -95,13 +101,8 @@ def reciprocal_rank(
 
 
 @dataclass(frozen=True, repr=False)
-class ReciprocalRank(Measure):
+class ReciprocalRank(MeasureAtCutoff):
     """Reciprocal rank of the first relevant document; 0 if it comes after rank k.
-
-    Parameters
-    ----------
-    k : int, optional
-        Cut-off: the number of documents from the top that count; all if None.
 
     Examples
     --------
@@ -112,8 +113,6 @@ class ReciprocalRank(Measure):
     name: ClassVar[str] = "rr"
     code: ClassVar[int] = ranking.RECIPROCAL_RANK
     kernel: ClassVar[Callable[..., None]] = measure_pass(reciprocal_rank)
-
-    k: int | None = None
 
 
 @helper
@@ -128,13 +127,11 @@ def err(settings: Settings, n_relevant: int, k: int, m: int, grades: Floats, ord
 
 
 @dataclass(frozen=True, repr=False)
-class ERR(Measure):
+class ERR(MeasureAtCutoff):
     """Expected reciprocal rank of the document at which a reader of the first k stops.
 
     Parameters
     ----------
-    k : int, optional
-        Cut-off: the number of documents from the top that count; all if None.
     max_grade : float > 0
         The largest grade of the scale; a document of grade R stops the reader with probability (2^R - 1) /
         2^max_grade.
@@ -150,8 +147,6 @@ class ERR(Measure):
     name: ClassVar[str] = "err"
     code: ClassVar[int] = ranking.ERR
     kernel: ClassVar[Callable[..., None]] = measure_pass(err)
-
-    k: int | None = None
     max_grade: float = field(default=4, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -198,13 +193,11 @@ def ndcg(settings: Settings, n_relevant: int, k: int, m: int, grades: Floats, or
 
 
 @dataclass(frozen=True, repr=False)
-class NDCG(Measure):
+class NDCG(MeasureAtCutoff):
     """Normalised discounted cumulative gain of the first k documents, or of all.
 
     Parameters
     ----------
-    k : int, optional
-        Cut-off: the number of documents from the top that count; all if None.
     gain : either "exp2" or "linear"
         Gain of grade R: 2^R - 1 or R.
 
@@ -219,8 +212,6 @@ class NDCG(Measure):
     name: ClassVar[str] = "ndcg"
     code: ClassVar[int] = ranking.NDCG
     kernel: ClassVar[Callable[..., None]] = measure_pass(ndcg)
-
-    k: int | None = None
     gain: str = field(default="exp2", kw_only=True)
 
     def __post_init__(self) -> None:

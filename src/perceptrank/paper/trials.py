@@ -19,7 +19,7 @@ from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES, Contender,
 from perceptrank.paper.finished import Finished
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import dense
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 Progress = Callable[[int], object]

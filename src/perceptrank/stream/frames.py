@@ -74,10 +74,7 @@ def _list_column(frame: Any, name: str) -> npt.NDArray[Any] | None:
 
 
 def _column_values(column: Column, series: Any) -> Any:
-    """Return the values of a declared column; None if it is one of text, and the frame's is not: then it is a feature.
-
-    Texts that are missing are "".
-    """
+    """Return the values of a declared column; None if it has text and the frame's has not: then it is a feature."""
     if not column.is_text:
         return series.to_numpy()
     values = series.to_list()

@@ -24,10 +24,7 @@ def as_sizes(group: npt.ArrayLike, n_documents: int) -> Ints:
 
 
 def group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:
-    """Group rows by their query identifiers.
-
-    Returns a permutation that makes the rows of each query adjacent, None if they already are; offsets; and qids.
-    """
+    """Return a permutation that makes rows of a query adjacent, None if they are; offsets; and qids."""
     identifiers = as_identifiers(qid)
     if identifiers.shape != (n_documents,):
         raise ValueError(f"qid must have one entry per document ({n_documents}), got shape {identifiers.shape}")
@@ -38,10 +35,7 @@ def group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints,
 
 
 def group_runs(qids: npt.NDArray[Any], bounds: Ints) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:
-    """Group runs of adjacent rows; run k is rows ``bounds[k] : bounds[k + 1]`` of query ``qids[k]``.
-
-    Returns what `group_rows` returns.
-    """
+    """As `group_rows`, for runs of adjacent rows: ``bounds[k] : bounds[k + 1]`` is of query ``qids[k]``."""
     seen: dict[Any, int] = {}
     try:
         codes = np.array([seen.setdefault(name, len(seen)) for name in qids.tolist()])

@@ -136,7 +136,7 @@ class Bins(LearningTransform, WritingTransform):
         if self.count and other.count:
             check_width(len(self._edges), len(other._edges))
         if other._sketch is not None and not self.frozen:
-            self._take(other._sketch if self._sketch is None else self._sketch.merged(other._sketch))
+            self._take(other._sketch if self._sketch is None else self._sketch.merge(other._sketch))
         elif other.frozen and (self.count == 0 or (self.frozen and np.array_equal(self._edges, other._edges))):
             self.count, self.frozen = self.count + other.count, True
             self._set_edges(other._edges)
@@ -174,7 +174,8 @@ class Bins(LearningTransform, WritingTransform):
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         for bins, start, stop in self._spans(X, offsets, learning=learning):
-            bins._write(X, start, stop, outputs, first)
+            rows = read_only(X), start, stop, np.empty(X.shape[1]), np.empty(X.shape[1], np.int64)
+            _check_row(X, bins_pass(rows, KINDS.index(self.kind), bins._tables, outputs, first))
 
     def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple[Bins, int, int]]:
         """Iterate over rows from start to stop with the bins to write them by; learn, once all were written."""
@@ -196,21 +197,17 @@ class Bins(LearningTransform, WritingTransform):
             due = start + int(np.searchsorted(ends, min(learned._due, self.after)))
             here, there = int(offsets[start]), int(offsets[due])
             if there > here:
-                learned._sketch = learned._sketch.added(X[here:there])
+                learned._sketch = learned._sketch.add(X[here:there])
                 learned.count = learned._sketch.count
                 yield learned, here, there
             if due < n_queries:
                 here, there = there, int(offsets[due + 1])
-                learned._take(learned._sketch.added(X[here:there]))
+                learned._take(learned._sketch.add(X[here:there]))
                 yield learned, here, there
             start = due + 1
         if start < n_queries:
             yield learned, int(offsets[start]), len(X)
         self.__dict__.update(learned.__dict__)
-
-    def _write(self, X: Features, start: int, stop: int, outputs: Features, first: int) -> None:
-        rows = read_only(X), start, stop, np.empty(X.shape[1]), np.empty(X.shape[1], np.int64)
-        _check_row(X, bins_pass(rows, KINDS.index(self.kind), self._tables, outputs, first))
 
     def _non_zeros(self, X: Features, start: int, stop: int) -> SparseFeatures:
         n_features, kind = X.shape[1], KINDS.index(self.kind)
@@ -246,11 +243,7 @@ class Bins(LearningTransform, WritingTransform):
         return Form("curve", "bin", "the bin")
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become: with the edges, if those are final.
-
-        They are "x = 3.5" for hats, "x > 3.5" for thermometers and "x ≤ 3.5", "3.5 < x ≤ 8", "x > 8" for bins; "x bin
-        0", "x bin 1", ... as long as edges move. A name that would be there twice has the number of its bin.
-        """
+        """Return names with the edges, such as "x > 3.5" or "3.5 < x <= 8", if those are final, else "x bin 0", ..."""
         if names is None:
             return None
         bins: dict[str, None] = {}
@@ -291,7 +284,7 @@ class Bins(LearningTransform, WritingTransform):
         if (np.diff(self._edges, axis=1) < 0).any():
             raise ValueError("edges must not fall")
         sketch = state["sketch"]
-        self._sketch = None if sketch is None else QuantileSketch.restored(sketch)
+        self._sketch = None if sketch is None else QuantileSketch.restore(sketch)
         if type(self.frozen) is not bool or (self.count > 0) != (len(rows) > 0) or (self.frozen and not self.count):
             raise ValueError("there must be a count and edges, or neither, and edges if frozen is true")
         if (self._sketch is not None) != (self.count > 0 and not self.frozen):

@@ -5,7 +5,6 @@ bits, and the number of the document. What they cannot tell apart is sorted agai
 that follow.
 """
 
-import threading
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -17,6 +16,7 @@ from perceptrank.kernels.columns import copy_rows, find_places, make_keys, scatt
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.kernels.networks import LARGEST_KEY, ROWS, sort_lanes
+from perceptrank.kernels.scratch import Kept
 from perceptrank.stream.validation import bad_feature, read_only
 from perceptrank.transforms.forms import Nodes
 
@@ -27,24 +27,17 @@ MOST_SORTED = 1024  # beyond, document numbers would leave too few bits to sort 
 Scores: TypeAlias = Callable[[int], Floats]
 
 
-class _Kept(threading.local):
-    """Scratch that a thread goes on using, by number of rows and type."""
-
-    def __init__(self) -> None:
-        self.scratch: dict[tuple[int, np.dtype[Any]], tuple[Keys, Features]] = {}
-
-
-_kept = _Kept()
+_kept = Kept()
 
 
 def _borrow_scratch(n_rows: int, dtype: np.dtype[Any]) -> tuple[Keys, Features]:
     """Return scratch of a pass, whose known places are 0, as the pass leaves them."""
-    found = _kept.scratch.get((n_rows, dtype))
-    if found is None:
-        found = aligned((3, n_rows, LANES), np.int32), aligned((n_rows, LANES), dtype)
-        found[0][2] = 0
-        _kept.scratch[n_rows, dtype] = found
-    return found
+    if (n_rows, dtype) not in _kept.scratch:
+        keys, rows = aligned((3, n_rows, LANES), np.int32), aligned((n_rows, LANES), dtype)
+        keys[2] = 0
+        _kept.scratch[n_rows, dtype] = keys, rows
+    scratch: tuple[Keys, Features] = _kept.scratch[n_rows, dtype]
+    return scratch
 
 
 def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scores: Scores) -> None:
@@ -85,13 +78,10 @@ def _rank_long(X: Features, table: Floats, outputs: Features) -> None:
 
 
 def add_places(nodes: Nodes, X: str, width: int) -> str:
-    """Add to a graph, for each value of a column, the sum of the first and last place of all that equal it, from 0 on.
-
-    Columns are sorted; equal values are next to each other, and are numbered together. The first and last place of
-    each number are found by scattering, and brought back to where the values came from.
-    """
+    """Add to a graph, for each value of a column, the sum of the first and last place of all equal ones, from 0 on."""
     m, shape = nodes.rows(X), nodes.add("Shape", X)
     values, order = nodes.add("TopK", X, nodes.add("Reshape", m, nodes.whole(1)), axis=0, largest=0, n_outputs=2)
+    # Equal values are next to each other, and numbered together; places of each number are found by scattering.
     same = nodes.add("Equal", nodes.slice_rows(values, 1, 2**62), nodes.slice_rows(values, 0, -1))
     begins = nodes.as_whole(nodes.add("Not", same))
     runs = nodes.add("Concat", nodes.constant(np.zeros((1, width)), np.int64), begins, axis=0)

@@ -17,14 +17,20 @@ from perceptrank.transforms.transform import Transform, TransformLike, WritingTr
 
 
 class Composition(Transform):
-    """A transform made of others; its `parts` are copies of these."""
+    """A transform made of others; its `parts` are copies of these.
+
+    Parameters
+    ----------
+    *transforms : str or Transform
+        Names or transforms; a list of them is a chain.
+    """
 
     wraps = True
 
     def __init__(self, *transforms: TransformLike) -> None:
-        from perceptrank.transforms.parsing import check_names, make_transforms
+        from perceptrank.transforms.registry import check_names, make_transforms
 
-        check_names([part for given in transforms for part in (given if isinstance(given, (list, tuple)) else [given])])
+        check_names([part for item in transforms for part in (item if isinstance(item, (list, tuple)) else [item])])
         lists = [make_transforms(transform) for transform in transforms]
         if not lists or not all(lists):
             raise ValueError(f"{type(self).__name__} must be made of at least one transform, and so must its lists be")
@@ -67,7 +73,7 @@ class Composition(Transform):
         return {"parts": [{"name": part.name, **part.state()} for part in self.parts]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        from perceptrank.transforms.parsing import from_plain
+        from perceptrank.transforms.registry import from_plain
 
         self.parts = [from_plain(part) for part in state["parts"]]
         if not self.parts:
@@ -80,11 +86,6 @@ class Composition(Transform):
 
 class Chain(Composition):
     """Apply transforms one after the other, each to what the one before it returns.
-
-    Parameters
-    ----------
-    *transforms : str or Transform
-        Names or transforms; a list of them is a chain as well.
 
     Examples
     --------
@@ -111,8 +112,8 @@ class Chain(Composition):
     def steps(self) -> list[Transform]:
         return [step for part in self.parts for step in part.steps()]
 
-    def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
-        outputs: Outputs | None = given
+    def trace(self, lineage: Lineage, inputs: Outputs) -> Outputs | None:
+        outputs: Outputs | None = inputs
         for part in self.parts:
             outputs = None if outputs is None else part.trace(lineage, outputs)
         return outputs
@@ -177,11 +178,6 @@ class Chain(Composition):
 class Join(Composition, WritingTransform):
     """Put the outputs of several transforms of the same features side by side.
 
-    Parameters
-    ----------
-    *transforms : str or Transform
-        Names or transforms; a list of them is a chain.
-
     Examples
     --------
     >>> import perceptrank as pr
@@ -216,8 +212,8 @@ class Join(Composition, WritingTransform):
     def for_columns(self, names: tuple[str, ...] | None) -> Join:
         return self._with_parts([part.for_columns(names) for part in self.parts])
 
-    def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
-        traced = [outputs for part in self.parts if (outputs := part.trace(lineage, given)) is not None]
+    def trace(self, lineage: Lineage, inputs: Outputs) -> Outputs | None:
+        traced = [outputs for part in self.parts if (outputs := part.trace(lineage, inputs)) is not None]
         return Outputs.beside(traced) if len(traced) == len(self.parts) else None
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:

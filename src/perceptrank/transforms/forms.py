@@ -15,10 +15,7 @@ _MOST_BYTES = 2**30  # of constants: a file of ONNX has at most twice that
 
 
 class Nodes(Protocol):
-    """The operations of an ONNX graph. Values are called by name; numbers and arrays become constants.
-
-    Each returns the name of what it adds; `add` returns several names if the operation has several outputs.
-    """
+    """The operations of an ONNX graph, which return names; numbers and arrays become constants."""
 
     def add(self, operation: str, *inputs: str | float | Floats, n_outputs: int = 1, **attributes: Any) -> Any: ...
     def constant(self, value: Any, kind: Any = np.float64) -> str: ...
@@ -55,17 +52,12 @@ class Folding(NamedTuple):
 class Piecewise(NamedTuple):
     """A transform that makes several functions of each feature, given by edges: those of a feature side by side.
 
-    Attributes
-    ----------
-    kind : "hat", "one-hot", or "thermometer"
-        Hats are 1 at an edge, 0 at the others and linear in between; one-hot is 1 between two neighbouring edges, the
-        upper one included, and beyond the first and last; a thermometer is 1 above an edge.
-    edges : array of float of shape (features, edges)
-        In rising order for each feature.
+    A "hat" is 1 at an edge, 0 at the others and linear in between; "one-hot" is 1 between two neighbouring edges, the
+    upper one included, and beyond the first and last; a "thermometer" is 1 above an edge.
     """
 
     kind: str
-    edges: Floats
+    edges: Floats  # of shape (features, edges), rising for each feature
 
     @property
     def n_each(self) -> int:
@@ -92,10 +84,7 @@ class Piecewise(NamedTuple):
         return str(nodes.add("Reshape", parts, nodes.whole(-1, width * self.n_each)))
 
     def _add_shares(self, nodes: Nodes, values: str) -> str:
-        """Add for all edges but the last how much of the way to the next higher edge a value has gone, from 0 to 1.
-
-        Equal edges have equal shares, so that all the difference is made by the first; those of the last ones are 0.
-        """
+        """Add for all edges but the last how much of the way to the next higher edge a value has gone, from 0 to 1."""
         edges = self.edges
         following = edges.copy()
         for place in range(edges.shape[1] - 2, -1, -1):

@@ -49,9 +49,9 @@ class Hash(WritingTransform):
     Examples
     --------
     >>> import perceptrank as pr
-    >>> one = pr.QueryStream.from_arrays([[1.0, 2.0]], [0], feature_names=["age", "price"])
+    >>> stream = pr.QueryStream.from_arrays([[1.0, 2.0]], [0], feature_names=["age", "price"])
     >>> other = pr.QueryStream.from_arrays([[2.0, 0.0, 1.0]], [0], feature_names=["price", "new", "age"])
-    >>> Hash(4).transform(one).X, Hash(4).transform(other).X
+    >>> Hash(4).transform(stream).X, Hash(4).transform(other).X
     (array([[-1.,  0., -2.,  0.]]), array([[-1.,  0., -2.,  0.]]))
     """
 
@@ -67,9 +67,9 @@ class Hash(WritingTransform):
     def for_columns(self, names: tuple[str, ...] | None) -> Self:
         if names == self._columns:
             return self
-        made = copy.copy(self)
-        made._columns = names
-        return made
+        form = copy.copy(self)
+        form._columns = names
+        return form
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         hash_pass(read_only(X), self._places(X.shape[1]), self.n_features, outputs, first)
@@ -101,12 +101,12 @@ class Hash(WritingTransform):
         rank[columns], target[columns], sign[columns] = np.arange(len(columns)), places, signs
         in_order = np.lexsort((rank[indices], target[indices], row_of))
         indices, row_of = indices[in_order], row_of[in_order]
-        made = target[indices]
+        hashed = target[indices]
         values = (sign[indices] * X.values[chosen][in_order]).astype(X.dtype)
-        firsts = np.flatnonzero(np.diff(made, prepend=-1) | np.diff(row_of, prepend=-1))
+        firsts = np.flatnonzero(np.diff(hashed, prepend=-1) | np.diff(row_of, prepend=-1))
         sums = np.add.reduceat(values, firsts) if len(firsts) else values
         starts = np.searchsorted(row_of[firsts], np.arange(len(X) + 1))
-        return SparseFeatures(sums, made[firsts], starts, self.n_features)
+        return SparseFeatures(sums, hashed[firsts], starts, self.n_features)
 
     def n_outputs(self, n_features: int) -> int:
         return self.n_features
@@ -142,8 +142,8 @@ def _find_places(names: tuple[str, ...], n_features: int, signed: bool, seed: in
         int.from_bytes(blake2b(names[j].encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest(), "little")
         for j in order
     ]
-    places = [one // 2 % n_features for one in hashes]
-    signs = [-1.0 if signed and one % 2 else 1.0 for one in hashes]
+    places = [number // 2 % n_features for number in hashes]
+    signs = [-1.0 if signed and number % 2 else 1.0 for number in hashes]
     return read_only(np.array(order, np.int64)), read_only(np.array(places, np.int64)), read_only(np.array(signs))
 
 

@@ -32,51 +32,49 @@ class MedianDistance:
         """The median, 0 if no documents differed."""
         return float(self._sketch.quantiles(2)[0, 1]) if self._sketch.count else 0.0
 
-    def added(self, X: Features) -> "MedianDistance":
+    def add(self, X: Features) -> "MedianDistance":
         """Return the median of the queries so far and one more; raise if a feature is not finite or far too large."""
-        made = copy.copy(self)
-        made.n_documents += len(X)
+        median = copy.copy(self)
+        median.n_documents += len(X)
         lengths = distances(X[:MOST])
         if not np.isfinite(lengths).all():
             if not np.isfinite(X).all():
                 raise bad_feature(X, 0, None)
             raise ValueError("distances of documents overflow, as features are too large: scale them first")
-        made._sketch = self._sketch.added(lengths[lengths > 0.0][:, None])
-        return made
+        median._sketch = self._sketch.add(lengths[lengths > 0.0][:, None])
+        return median
 
-    def merged(self, other: "MedianDistance") -> "MedianDistance":
+    def merge(self, other: "MedianDistance") -> "MedianDistance":
         """Return the median of the queries of both."""
-        made = copy.copy(self)
-        made.n_documents += other.n_documents
-        made._sketch = self._sketch.merged(other._sketch)
-        return made
+        median = copy.copy(self)
+        median.n_documents += other.n_documents
+        median._sketch = self._sketch.merge(other._sketch)
+        return median
 
     def state(self) -> dict[str, Any]:
         """Return it as numbers and lists."""
         return {"n_documents": self.n_documents, "sketch": self._sketch.state() if self._sketch.count else None}
 
     @classmethod
-    def restored(cls, state: dict[str, Any]) -> "MedianDistance":
+    def restore(cls, state: dict[str, Any]) -> "MedianDistance":
         """Return what `state` was called on; raise if it is inconsistent."""
-        made = cls()
-        made.n_documents = whole_number("n_documents", state["n_documents"])
+        median = cls()
+        median.n_documents = whole_number("n_documents", state["n_documents"])
         if state["sketch"] is not None:
-            made._sketch = QuantileSketch.restored(state["sketch"])
-            if made._sketch.n_features != 1 or not made._sketch.count or not made._sketch.smallest[0] > 0.0:
+            median._sketch = QuantileSketch.restore(state["sketch"])
+            if median._sketch.n_features != 1 or not median._sketch.count or not median._sketch.smallest[0] > 0.0:
                 raise ValueError("a median distance must come from positive distances")
-        return made
+        return median
 
 
 def distances(X: Features) -> Floats:
-    """Return the Euclidean distances of all pairs of rows, in the order of the first row, then of the second.
-
-    Gaps are divided by a power of 2 of their size, which changes no bit but keeps the squares of very small ones.
-    """
+    """Return the Euclidean distances of all pairs of rows, in the order of the first row, then of the second."""
     rows = X.astype(np.float64)
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(len(rows) - 1):
             gaps = rows[i + 1 :] - rows[i]
+            # Division by a power of 2 changes no bit, but keeps the squares of very small gaps.
             power = np.minimum(np.frexp(np.abs(gaps).max(axis=1))[1], 0)
             lengths = np.sqrt(np.square(np.ldexp(gaps, -power[:, None])).sum(axis=1))
             parts.append(np.ldexp(lengths, power))

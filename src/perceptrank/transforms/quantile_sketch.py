@@ -44,42 +44,39 @@ class QuantileSketch:
     @property
     def rank_error(self) -> int:
         """Upper bound on the error of any estimated rank."""
-        return sum((two + one) << h for h, (two, one) in enumerate(zip(self.pairs, self.unpaired, strict=True)))
+        return sum((pairs + more) << h for h, (pairs, more) in enumerate(zip(self.pairs, self.unpaired, strict=True)))
 
-    def added(self, X: Features) -> "QuantileSketch":
+    def add(self, X: Features) -> "QuantileSketch":
         """Return the sketch of the documents so far and those of X."""
-        made = self._own_lists()
+        sketch = self._own_lists()
         columns = X.T + np.float64(0.0)  # which makes -0 the same as 0
         start, n = 0, len(X)
         while start < n:
-            stop = min(n, start + CAPACITY - made.levels[0].shape[1])
-            made.levels[0] = np.concatenate([made.levels[0], columns[:, start:stop]], axis=1)
-            made._halve_full_levels()
+            stop = min(n, start + CAPACITY - sketch.levels[0].shape[1])
+            sketch.levels[0] = np.concatenate([sketch.levels[0], columns[:, start:stop]], axis=1)
+            sketch._halve_full_levels()
             start = stop
-        made.count += n
-        made.smallest = np.minimum(self.smallest, columns.min(axis=1, initial=np.inf))
-        made.largest = np.maximum(self.largest, columns.max(axis=1, initial=-np.inf))
-        return made
+        sketch.count += n
+        sketch.smallest = np.minimum(self.smallest, columns.min(axis=1, initial=np.inf))
+        sketch.largest = np.maximum(self.largest, columns.max(axis=1, initial=-np.inf))
+        return sketch
 
-    def merged(self, other: "QuantileSketch") -> "QuantileSketch":
+    def merge(self, other: "QuantileSketch") -> "QuantileSketch":
         """Return the sketch of the documents of both; the bounds on the errors of ranks add up, and grow by halving."""
-        made = self._own_lists()
+        sketch = self._own_lists()
         for h, items in enumerate(other.levels):
-            made._reach(h)
-            made.levels[h] = np.concatenate([made.levels[h], items], axis=1)
-            made.pairs[h] += other.pairs[h]
-            made.unpaired[h] += other.unpaired[h]
-        made._halve_full_levels()
-        made.count += other.count
-        made.smallest = np.minimum(self.smallest, other.smallest)
-        made.largest = np.maximum(self.largest, other.largest)
-        return made
+            sketch._reach(h)
+            sketch.levels[h] = np.concatenate([sketch.levels[h], items], axis=1)
+            sketch.pairs[h] += other.pairs[h]
+            sketch.unpaired[h] += other.unpaired[h]
+        sketch._halve_full_levels()
+        sketch.count += other.count
+        sketch.smallest = np.minimum(self.smallest, other.smallest)
+        sketch.largest = np.maximum(self.largest, other.largest)
+        return sketch
 
     def quantiles(self, n_parts: int) -> Floats:
-        """Return the values at the shares 0, 1 / n_parts, ..., 1 of each feature, those at 0 and 1 exactly.
-
-        The value at a share s is the smallest item up to which items weigh s times the number of documents.
-        """
+        """Return the values at the shares 0, 1 / n_parts, ..., 1 of each feature, the smallest items of that weight."""
         items = np.concatenate(self.levels, axis=1)
         weights = np.repeat([1 << h for h in range(len(self.levels))], [level.shape[1] for level in self.levels])
         order = np.argsort(items, axis=1)
@@ -94,9 +91,9 @@ class QuantileSketch:
         return values
 
     def _own_lists(self) -> Self:
-        made = copy.copy(self)
-        made.levels, made.pairs, made.unpaired = self.levels.copy(), self.pairs.copy(), self.unpaired.copy()
-        return made
+        sketch = copy.copy(self)
+        sketch.levels, sketch.pairs, sketch.unpaired = self.levels.copy(), self.pairs.copy(), self.unpaired.copy()
+        return sketch
 
     def _reach(self, level: int) -> None:
         if level == len(self.levels):
@@ -131,7 +128,7 @@ class QuantileSketch:
         }
 
     @classmethod
-    def restored(cls, state: dict[str, Any]) -> "QuantileSketch":
+    def restore(cls, state: dict[str, Any]) -> "QuantileSketch":
         """Return the sketch that `state` came from; raise if it is inconsistent."""
         n_features = len(state["smallest"])
         sketch = cls(n_features)

@@ -82,8 +82,8 @@ def standardize_lanes(
         with count_to(builder, m) as loop:
             gap = builder.fsub(builder.fsub(row(loop.index), first), mean)
             squares.set(builder.fadd(squares.get(), builder.fmul(gap, gap)))
-        mean, found = builder.fadd(mean, first), squares.get()
-        deviation = call_on_lanes(builder, "sqrt", builder.fdiv(found, count))
+        mean, total_squares = builder.fadd(mean, first), squares.get()
+        deviation = call_on_lanes(builder, "sqrt", builder.fdiv(total_squares, count))
         spread = builder.fcmp_ordered(">", deviation, zeros)
         inverse = builder.select(spread, builder.fdiv(ones, deviation), zeros)
         with count_to(builder, m) as loop:
@@ -92,7 +92,7 @@ def standardize_lanes(
                 scaled = builder.fptrunc(scaled, ir.VectorType(ir.FloatType(), LANES))
             outputs.store(builder.add(output_place, builder.mul(loop.index, output_stride)), scaled)
         together = ir.IntType(LANES)
-        overflow = builder.fcmp_unordered("!=", builder.fsub(found, found), zeros)
+        overflow = builder.fcmp_unordered("!=", builder.fsub(total_squares, total_squares), zeros)
         lane = builder.cttz(builder.bitcast(overflow, together), ir.Constant(ir.IntType(1), 0))
         return builder.zext(lane, m.type)
 

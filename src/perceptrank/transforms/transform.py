@@ -74,7 +74,7 @@ class Transform(ABC):
     - `weights`: weights of the outputs.
     - `before`: standard deviations of the features.
     - `form`: what the features are, in words: `label`, `unit`, and what they are made `of`.
-    - `lineage`, `given`: the record of what outputs are made of, and the features as earlier transforms made them.
+    - `lineage`, `inputs`: the record of what outputs are made of, and the features as earlier transforms made them.
     - `stream`: a `QueryStream`; to learn from, also an iterable of blocks.
     - `other`: a transform of the same kind and settings, learned on other queries.
     - `state`: what `state` returned.
@@ -174,18 +174,11 @@ class Transform(ABC):
         return names
 
     def sources(self, n_features: int) -> Ints | None:
-        """Return the feature that each output is made of; None if it may be made of several.
-
-        For an output of feature j that is j if the output, within a query, never falls where the feature rises, else
-        -1 - j.
-        """
+        """Return the feature j of each output, -1 - j if it may fall where that rises; None if it has several."""
         return np.arange(n_features) if self.rises else None
 
     def slopes(self, n_features: int) -> Floats | None:
-        """Return the factors of features, if outputs are features times these plus constants, from now on.
-
-        It is None if the transform is not of that form, or still learns.
-        """
+        """Return factors of features if outputs are features times these plus constants, from now on; else None."""
         affine = self.affine(n_features)
         is_known = affine is not None and self.is_settled and len(affine.inverse) == n_features
         return affine.inverse if affine is not None and is_known else None
@@ -218,19 +211,19 @@ class Transform(ABC):
         """Return the standard deviations of outputs that have one for each feature; NaN where they are not known."""
         return np.full(len(before), self.spread)
 
-    def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
+    def trace(self, lineage: Lineage, inputs: Outputs) -> Outputs | None:
         """Record what each output is made of; None if outputs may be made of several features."""
-        n_features = len(given.source)
+        n_features = len(inputs.source)
         if (affine := self.affine(n_features)) is not None:
-            form = lineage.renamed(given, self.describe)
-            return given._replace(factor=given.factor * affine.inverse, spread=self.spreads(given.spread), form=form)
+            form = lineage.rename(inputs, self.describe)
+            return inputs._replace(factor=inputs.factor * affine.inverse, spread=self.spreads(inputs.spread), form=form)
         if (functions := self.piecewise(n_features)) is not None:
-            return lineage.split(given, functions, self.describe)
+            return lineage.split(inputs, functions, self.describe)
         if (sources := self.sources(n_features)) is None:
             return None
-        outputs = lineage.bent(given, self.describe)
+        outputs = lineage.bend(inputs, self.describe)
         if np.array_equal(sources, np.arange(n_features)):
-            return outputs._replace(spread=self.spreads(given.spread))
+            return outputs._replace(spread=self.spreads(inputs.spread))
         falling = sources < 0
         outputs = outputs.take(np.where(falling, -1 - sources, sources))
         base = np.where(falling, lineage.new_bases(len(sources)), outputs.base)
@@ -249,10 +242,7 @@ class Transform(ABC):
         return math.inf
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document, given one on its norm before.
-
-        It is `largest_norm`, unless the transform says more: one that keeps features beside new ones does.
-        """
+        """Return an upper bound as `largest_norm` does, given one on the norm of the document before."""
         return self.largest_norm(n_features, longest)
 
     def merge(self, other: Self) -> Self:
@@ -374,10 +364,7 @@ class ColumnTransform(WritingTransform):
 
 
 def check_outputs(transform: Transform, outputs: Any, X: Any) -> Any:
-    """Return what a transform, perhaps of another package, returned for X; raise unless kernels can take it.
-
-    Values that are not finite are left to the kernels, which notice them.
-    """
+    """Return what a transform, perhaps of another package, returned for X; raise unless kernels can take it."""
     name = type(transform).__name__
     if isinstance(X, SparseFeatures) and not isinstance(outputs, SparseFeatures):
         raise TypeError(f"{name} must return sparse features for sparse ones, got {type(outputs).__name__}")

@@ -154,10 +154,7 @@ class Graph(Nodes):
             doc_string="Scores of the documents of one query, the larger the better, from their raw features.",
         )
         model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=IR_VERSION,
-            producer_name="perceptrank",
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="perceptrank"
         )
         helper.set_model_props(model, metadata)
         self.onnx.checker.check_model(model, full_check=True)

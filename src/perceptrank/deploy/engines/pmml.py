@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from perceptrank.deploy.additive import Additive, ScoreCurve
-from perceptrank.deploy.engines.programs import run_harness, version_of
+from perceptrank.deploy.engines.programs import run_harness
 from perceptrank.deploy.folding import Term
 from perceptrank.deploy.target import Filled, FillingTarget, Input
 from perceptrank.kernels.arrays import Floats
@@ -31,7 +31,7 @@ class PmmlModel(FillingTarget):
         Name of the output field.
     """
 
-    name = "pmml"
+    name, engine_name, artefact = "pmml", "JPMML evaluator {}", "pmml-evaluator"
 
     model_name: str = "perceptrank"
     score: str = "score"
@@ -138,9 +138,6 @@ class PmmlModel(FillingTarget):
         if term.offset:
             _add_number(field, term.offset)
         return name
-
-    def engine_version(self, harness: str) -> str:
-        return f"JPMML evaluator {version_of(harness, 'pmml-evaluator')}"
 
     def run(self, model: Additive | Filled, text: str, columns: Any) -> Floats:
         if self.score != "score":

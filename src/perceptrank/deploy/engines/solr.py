@@ -183,13 +183,7 @@ def _root(tree: FloatTree) -> dict[str, Any]:
 
 
 def _add_documents(
-    server: EngineServer,
-    removals: list[Removal],
-    name: str,
-    key: str,
-    fields: list[str],
-    columns: Any,
-    offsets: Ints,
+    server: EngineServer, removals: list[Removal], name: str, key: str, fields: list[str], columns: Any, offsets: Ints
 ) -> None:
     queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).tolist()
     removals.append(Removal("POST", "/update?commit=true&wt=json", {"delete": {"query": f"{name}_query_s:[* TO *]"}}))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perceptrank.deploy.additive import Additive, ScoreCurve
-from perceptrank.deploy.engines.programs import run_harness, version_of
+from perceptrank.deploy.engines.programs import run_harness
 from perceptrank.deploy.engines.trees import balanced
 from perceptrank.deploy.target import Filled, FillingTarget, check_choice, check_word
 from perceptrank.kernels.arrays import Floats
@@ -57,7 +57,7 @@ class VespaProfile(FillingTarget):
         rank features, such as `bm25(title)`, or a function of the inherited profile.
     """
 
-    name = "vespa"
+    name, engine_name, artefact = "vespa", "Vespa {}, its ranking expressions in Java", "searchlib"
 
     profile_name: str = "perceptrank"
     inherits: str = "default"
@@ -168,9 +168,6 @@ class VespaProfile(FillingTarget):
                 "the second phase ranks the best documents of the first only: rerank-count of each content node"
             )
         return notes
-
-    def engine_version(self, harness: str) -> str:
-        return f"Vespa {version_of(harness, 'searchlib')}, its ranking expressions in Java"
 
     def run(self, model: Additive | Filled, text: str, columns: Any) -> Floats:
         words, _ = self._words(model.used)

@@ -162,17 +162,10 @@ def contributions_of(terms: Terms, query: QueryStream) -> Contributions:
     rounding = np.zeros((len(rows), max(map(len, rows), default=1)))
     for row, terms_of_row in zip(rounding, rows, strict=True):
         row[: len(terms_of_row)] = terms_of_row
-    names = document_names(query)
-    return Contributions(
-        query.qids[0].item() if isinstance(query.qids[0], np.generic) else query.qids[0],
-        tuple(names[place] for place in order.tolist()),
-        order,
-        query.relevance[order],
-        scores,
-        tuple(terms.features[j] for j in active.tolist()),
-        values,
-        rounding,
-    )
+    names, qid = document_names(query), query.qids.tolist()[0]
+    documents = tuple(names[place] for place in order.tolist())
+    features = tuple(terms.features[j] for j in active.tolist())
+    return Contributions(qid, documents, order, query.relevance[order], scores, features, values, rounding)
 
 
 def _rounding(score: float, values: list[float]) -> list[float]:

@@ -343,17 +343,9 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
             notes.append("the models know spreads of different kinds: give queries to compare both by the same")
         changes = changes_between(*(_shares(models[k], effects[k], by_weight=UNKNOWN in kinds) for k in (1, 0)))
     name = str(getattr(ranker, "name", type(ranker).__name__))
-    return Explanation(
-        name,
-        repr(ranker),
-        history_of(models[0].model, models[0].state),
-        effects[0].importance_is,
-        changes,
-        tuple(notes),
-        models[0],
-        effects[0],
-        kept,
-    )
+    terms, own = models[0], effects[0]
+    history = history_of(terms.model, terms.state)
+    return Explanation(name, repr(ranker), history, own.importance_is, changes, tuple(notes), terms, own, kept)
 
 
 def find_query(stream: Blocks, qid: Any = None) -> QueryStream:

@@ -75,8 +75,10 @@ def history_of(model: Learner, state: Model) -> History:
     if isinstance(ranking, PRank):
         thresholds = ", ".join(f"{threshold:.4g}" for threshold in held.more["thresholds"].mean(axis=0))
         lines.append(f"Thresholds of the score between grades: {thresholds}.")
-    margin = _largest_margin(ranking, held, moved)
-    if margin is not None:
+    margin = None
+    if ranking.takes != "documents" and ranking.theorem.symbol is not None and moved > 0 and held is ranking.model:
+        # |w - w₁| / (rate S) is at least the margin, by the proof, if no setting has changed since learning began.
+        margin = ranking.certificate(margin=1.0).promises[0].bound / moved
         within = " within its constraints" if ranking.model.beginning.constraints else ""
         lines.append(
             f"Certificate: it has moved the weight {moved:.4g}, at least what its current weights have lost, so that "
@@ -98,13 +100,3 @@ def _standings(model: Tournament, state: Model, leader: Learner) -> str:
     pairs = zip(state.members, sums, strict=True)
     shown = ", ".join(f"{member.name} {total / max(1.0, judged):.4f}" for member, total in pairs)
     return f"A tournament by {model.measure!s}: {shown}; the next query is ranked by {leader.name}, which is shown."
-
-
-def _largest_margin(model: Learner, state: Model, moved: float) -> float | None:
-    """Return |w - w₁| / (rate S), which an inequality of the proof says to be at least the margin; None without one.
-
-    It holds for a learner whose settings have not changed since learning began.
-    """
-    if model.takes == "documents" or model.theorem.symbol is None or not moved > 0 or state is not model.model:
-        return None
-    return model.certificate(margin=1.0).promises[0].bound / moved

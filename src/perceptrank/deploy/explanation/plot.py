@@ -20,19 +20,19 @@ _FEW = 3  # points that are never crowded
 _TICKS = 5
 
 
-def draw_explanation(found: "Explanation", path: str | os.PathLike[str], top: int) -> None:
+def draw_explanation(explanation: "Explanation", path: str | os.PathLike[str], top: int) -> None:
     """Draw an explanation; the suffix of the path selects the image format."""
-    if not found.n_weighted:
+    if not explanation.n_weighted:
         raise ValueError("all weights are 0: there is nothing to draw")
-    with saved_figure(path, f"what {found.name} has learned") as figure:
-        if found.curves:
-            _draw_curves(found, figure, top)
+    with saved_figure(path, f"what {explanation.name} has learned") as figure:
+        if explanation.curves:
+            _draw_curves(explanation, figure, top)
         else:
-            _draw_bars(found, figure, top)
+            _draw_bars(explanation, figure, top)
 
 
-def _draw_curves(found: "Explanation", figure: Any, top: int) -> None:
-    curves = [(name, own) for name, all_own in found.curves.items() for own in all_own][:top]
+def _draw_curves(explanation: "Explanation", figure: Any, top: int) -> None:
+    curves = [(name, own) for name, all_own in explanation.curves.items() for own in all_own][:top]
     across = min(_ACROSS, len(curves))
     down = math.ceil(len(curves) / across)
     figure.set_size_inches(3.2 * across, 2.3 * down)
@@ -47,14 +47,14 @@ def _draw_curves(found: "Explanation", figure: Any, top: int) -> None:
         axes.plot(x, y, color=color, drawstyle="default" if curve.is_linear else "steps-post", linewidth=1.6)
         axes.axhline(0.0, color="#8a8a8a", linewidth=0.6)
         axes.set_title(literal(_short(name)), loc="left", fontsize=9)
-        said = [f"its {curve.of}"] if curve.of else []
+        labels = [f"its {curve.of}"] if curve.of else []
         if _is_crowded(x):
             _space_evenly(axes, x)
-            said.append("edges evenly spaced")
+            labels.append("edges evenly spaced")
         else:
             axes.locator_params(axis="x", nbins=5)
-        if said:
-            axes.set_xlabel(literal(", ".join(said)), fontsize=7, labelpad=1)
+        if labels:
+            axes.set_xlabel(literal(", ".join(labels)), fontsize=7, labelpad=1)
         axes.tick_params(labelsize=7)
         axes.xaxis.get_offset_text().set_fontsize(7)
         axes.spines[["top", "right"]].set_visible(False)
@@ -80,22 +80,16 @@ def _is_crowded(x: Any) -> bool:
 def _space_evenly(axes: Any, x: Any) -> None:
     """Draw points at equal distances, with the numbers of some below them."""
     places = np.arange(len(x), dtype=np.float64)
-
-    def forward(values: Any) -> Any:
-        return np.interp(values, x, places)
-
-    def backward(values: Any) -> Any:
-        return np.interp(values, places, x)
-
-    axes.set_xscale("function", functions=(forward, backward))
+    both_ways = lambda values: np.interp(values, x, places), lambda values: np.interp(values, places, x)
+    axes.set_xscale("function", functions=both_ways)
     axes.set_xlim(x[0], x[-1])
     shown = np.unique(np.linspace(0, len(x) - 1, _TICKS).round().astype(np.int64))
     axes.set_xticks(x[shown], [f"{value:.3g}".replace("-", "−") for value in x[shown].tolist()])
     axes.minorticks_off()
 
 
-def _draw_bars(found: "Explanation", figure: Any, top: int) -> None:
-    rows = found.largest(top)[::-1]
+def _draw_bars(explanation: "Explanation", figure: Any, top: int) -> None:
+    rows = explanation.largest(top)[::-1]
     known = not math.isnan(rows[0].share)
     sizes = [row.importance if known else sum(map(abs, row.weights.values())) for row in rows]
     signed = [-size if row.sign == "-" else size for row, size in zip(rows, sizes, strict=True)]

@@ -161,32 +161,18 @@ class KernelGuarantees(Learner):
             bound = 2 * loss + self._constant_of(state) * size**2 * (1 + state.shrunk / 2) + state.spent
             promises = [Promise("from what it spent", "2 L + C U² (1 + s / 2) + Q", bound, mass)]
         else:
-            promises = self._exact_promises(norm, reach, mass, size, loss, diameter, radius)
-        lost = largest_share(self, n_documents) * min(mass, *(one.bound for one in promises))
+            promised, against = self.theorem.of_current, (size, loss)
+            formula = f"{promised.formula} as C in L + K/2 + √(K L + K²/4), K = U² C"
+            bound = promised.bound(diameter=reach, comparator=against)
+            promises = [Promise("a posteriori", "L + U |f|", loss + size * norm, mass)]
+            promises.append(Promise("from the steps", formula, bound, mass))
+            if diameter is None and radius is None:
+                diameter = self._diameter
+            if diameter is not None or radius is not None:
+                bound = promised.bound(diameter=diameter, radius=radius, comparator=against)
+                promises.append(Promise("a priori", formula, bound, mass))
+        lost = largest_share(self, n_documents) * min(mass, *(promise.bound for promise in promises))
         return certify(self, norm, promises, lost, is_safe=self.average)
-
-    def _exact_promises(
-        self,
-        norm: float,
-        reach: float,
-        mass: float,
-        size: float,
-        loss: float,
-        diameter: float | None,
-        radius: float | None,
-    ) -> list[Promise]:
-        promised, against = self.theorem.of_current, (size, loss)
-        formula = f"{promised.formula} as C in L + K/2 + √(K L + K²/4), K = U² C"
-        promises = [
-            Promise("a posteriori", "L + U |f|", loss + size * norm, mass),
-            Promise("from the steps", formula, promised.bound(diameter=reach, comparator=against), mass),
-        ]
-        if diameter is None and radius is None:
-            diameter = self._diameter
-        if diameter is not None or radius is not None:
-            bound = promised.bound(diameter=diameter, radius=radius, comparator=against)
-            promises.append(Promise("a priori", formula, bound, mass))
-        return promises
 
     def _norm(self, state: KernelModel) -> float:
         """Return the norm of the current function, in time quadratic in the number of supports."""

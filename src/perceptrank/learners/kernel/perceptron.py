@@ -9,18 +9,10 @@ import numpy as np
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.learners.kernel.guarantees import KernelGuarantees
-from perceptrank.learners.kernel.policies import (
-    SPENDING,
-    forget_oldest,
-    make_room_by_chance,
-    merge_into_nearest,
-)
+from perceptrank.learners.kernel.policies import SPENDING, forget_oldest, make_room_by_chance, merge_into_nearest
 from perceptrank.learners.kernel.rules import ROWS, RULES
 from perceptrank.learners.kernel.supports import KernelModel
-from perceptrank.learners.kernel.values import (
-    KERNELS,
-    squared_lengths,
-)
+from perceptrank.learners.kernel.values import KERNELS, squared_lengths
 from perceptrank.learners.listwise import safe_averaging
 from perceptrank.learners.listwise.safe_averaging import safe_pass
 from perceptrank.learners.model import Model, fixed_copy
@@ -260,8 +252,8 @@ class KernelPerceptron(KernelGuarantees):
         if not (norms <= LARGEST_SQUARED_NORM).all():
             return False
         supports = state.supports
-        found = room[: len(X) * len(supports)].reshape(len(X), len(supports))
-        values = state.values_of()(X, norms, supports.X, supports.norms, found)
+        out = room[: len(X) * len(supports)].reshape(len(X), len(supports))
+        values = state.values_of()(X, norms, supports.X, supports.norms, out)
         if not state.score(X, values, by_current, by_mean):
             return False
         floats, ints, _ = borrow_scratch(longest, 0, ROWS[0] + 2, ROWS[1], 0)
@@ -389,8 +381,8 @@ class KernelPerceptron(KernelGuarantees):
     def supports_(self) -> FloatRows:
         """The supports, transformed documents, the oldest first; read-only."""
         state = self._kernel_state()
-        found: FloatRows = read_only(state.supports.X + state.center)
-        return found
+        supports: FloatRows = read_only(state.supports.X + state.center)
+        return supports
 
     @property
     def dual_coef_(self) -> Floats:

@@ -233,9 +233,9 @@ class KernelModel(Model):
         self.center: Floats = np.zeros(n_features)
         self.removals = self.fewest = 0
 
-    def begin(self, n_features: int, more: dict[str, Floats], **given: Any) -> None:
+    def begin(self, n_features: int, more: dict[str, Floats], **start: Any) -> None:
         """Set the initial values of all arrays."""
-        super().begin(n_features, more, **given)
+        super().begin(n_features, more, **start)
         self._begin_kernel(n_features)
 
     def copy(self) -> "KernelModel":

@@ -21,7 +21,7 @@ from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, without_tra
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive_whole, check_seed
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 _MOST_REPEATS = 20  # larger draws have probabilities below rounding
@@ -84,7 +84,7 @@ class Bagging(Wrapper, Ensemble):
     >>> import perceptrank as pr
     >>> ranker = Bagging(pr.MinimaxPerceptron(), n_members=5)
     >>> trace = ranker.learn(pr.separable(200).stream)
-    >>> [one.n_rounds for one in ranker.members]
+    >>> [member.n_rounds for member in ranker.members]
     [183, 206, 199, 198, 182]
     """
 
@@ -126,8 +126,8 @@ class Bagging(Wrapper, Ensemble):
         super()._follow_parameters(before, changed)
         if self._model.has_begun and "learner" in changed:
             model = self._model.copy()
-            for number, one in enumerate(model.members):
-                one.set_params(**self._make_member(number).get_params(deep=False))
+            for number, member in enumerate(model.members):
+                member.set_params(**self._make_member(number).get_params(deep=False))
             self._model = model
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
@@ -138,9 +138,9 @@ class Bagging(Wrapper, Ensemble):
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """Restore the model that `as_document` converted; raise if the document is inconsistent."""
-        given, found = document["parameters"]["n_members"], len(document["members"])
-        if given != found:
-            raise ValueError(f"there must be {given} members, got {found}")
+        expected, n_members = document["parameters"]["n_members"], len(document["members"])
+        if expected != n_members:
+            raise ValueError(f"there must be {expected} members, got {n_members}")
         return super().from_document(document)
 
     @property
@@ -188,7 +188,7 @@ class Bagging(Wrapper, Ensemble):
             return score_rows(X, start, stop, state.weights, predicted[start:])
         # The mean of all weights is only taken once a block, since it costs time for every feature.
         query, offsets = X[start:stop], one_query(int(stop - start))
-        scores = [one.model.block_scores(query, offsets, None) for one in state.members]
+        scores = [member.model.block_scores(query, offsets, None) for member in state.members]
         predicted[start:stop] = np.mean(scores, axis=0)
         return bool(np.isfinite(predicted[start:stop]).all())
 

@@ -86,7 +86,7 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
     --------
     >>> import perceptrank as pr
     >>> stream = pr.drifting(3000, drift="abrupt", seed=1)
-    >>> steady, moving = (one.learn(stream, "ndcg@10").mean("ndcg@10") for one in (
+    >>> steady, moving = (ranker.learn(stream, "ndcg@10").mean("ndcg@10") for ranker in (
     ...     pr.ListwisePerceptron(), Forgetting(pr.ListwisePerceptron())))
     >>> moving > steady + 0.05
     True
@@ -141,12 +141,12 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
         return measure_of(self) if self.measure is None else parse(self.measure)
 
     def _check_parameters(self) -> None:
-        given = self.half_lives
-        if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-            raise ParameterError("half_lives", "must be a list of at least one number", given)
+        half_lives = self.half_lives
+        if isinstance(half_lives, str) or not isinstance(half_lives, Sequence) or not half_lives:
+            raise ParameterError("half_lives", "must be a list of at least one number", half_lives)
         if not isinstance(self.learner, Learner):
             raise ParameterError("learner", "must be a learner", self.learner)
-        for half_life in given:
+        for half_life in half_lives:
             try:
                 Fading(self.learner, half_life=half_life)
             except ParameterError as error:
@@ -161,15 +161,15 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
         super()._follow_parameters(before, changed)
         if self._model.has_begun and "learner" in changed:
             model = self._model.copy()
-            for one, template in zip(model.members, self._templates(), strict=True):
-                one.set_params(**template.get_params(deep=False))
+            for member, template in zip(model.members, self._templates(), strict=True):
+                member.set_params(**template.get_params(deep=False))
             self._model = model
 
     def as_document(self, model: Model | None = None) -> dict[str, Any]:
         """Return the model as a dictionary of plain values, with those of the learners that it is made of."""
         model = self._model if model is None else model
         document = super().as_document(model)
-        document["parameters"]["half_lives"] = [float(one) for one in self.half_lives]
+        document["parameters"]["half_lives"] = [float(half_life) for half_life in self.half_lives]
         return document
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:

@@ -94,36 +94,36 @@ class SumModel(Model):
     @property
     def coefficients(self) -> Floats:
         """The sum of the members' coefficients in units of their spreads, if none transforms features itself."""
-        return self.weighted([one.model.coefficients for one in self.members])
+        return self.weighted([member.model.coefficients for member in self.members])
 
     def weighted(self, vectors: list[Floats]) -> Floats:
         """Return the sum of a vector per member, each in units of its spread; raise if members transform features."""
-        for one in self.members:
-            if one.model.has_transforms:
+        for member in self.members:
+            if member.model.has_transforms:
                 raise AttributeError(
-                    f"a Sum whose learners transform features, each for itself, as {one!r} does, is no vector of "
+                    f"a Sum whose learners transform features, each for itself, as {member!r} does, is no vector of "
                     "weights: look at its members, or give the transform to the Sum instead"
                 )
-        total: Floats = np.sum([one / unit for one, unit in zip(vectors, self.units, strict=True)], axis=0)
+        total: Floats = np.sum([vector / unit for vector, unit in zip(vectors, self.units, strict=True)], axis=0)
         return total
 
     @property
     def parts(self) -> list[LinearPart]:
         """Those of the members, unless they are one vector of weights."""
-        if not any(one.model.has_transforms for one in self.members):
+        if not any(member.model.has_transforms for member in self.members):
             return super().parts
         return [
             LinearPart(
-                one.name if not part.name else part.name, [(self, self.transforms), *part.steps], part.weights / unit
+                member.name if not part.name else part.name, [(self, self.transforms), *part.steps], part.weights / unit
             )
-            for one, unit in zip(self.members, self.units, strict=True)
-            for part in one.model.parts
+            for member, unit in zip(self.members, self.units, strict=True)
+            for part in member.model.parts
         ]
 
     @property
     def has_transforms(self) -> bool:
         """True if features are transformed, by the sum or by a member."""
-        return bool(self.transforms) or any(one.model.has_transforms for one in self.members)
+        return bool(self.transforms) or any(member.model.has_transforms for member in self.members)
 
     def block_scores(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         """Return the scores of the queries with these offsets."""
@@ -165,7 +165,7 @@ class Sum(Ensemble):
     >>> import perceptrank as pr
     >>> ranker = Sum([pr.ListwisePerceptron(), pr.OnlineRidge(transforms="running")])
     >>> trace = ranker.learn(pr.separable(200).stream)
-    >>> [one.n_queries for one in ranker.members], ranker.spreads_.shape
+    >>> [member.n_queries for member in ranker.members], ranker.spreads_.shape
     ([200, 200], (2,))
     """
 
@@ -186,7 +186,7 @@ class Sum(Ensemble):
     def _make_members(self) -> list[Learner]:
         if self.learners is None:
             return [ListwisePerceptron(transforms=None), OnlineRidge()]
-        return [fresh(one) for one in self.learners]
+        return [fresh(learner) for learner in self.learners]
 
     # Learning
 
@@ -220,4 +220,4 @@ class Sum(Ensemble):
         """The sum of the learners' current iterates in units of their spreads, if none transforms features itself."""
         model = self._model.require_learned()
         assert isinstance(model, SumModel)
-        return fixed_copy(model.weighted([one.weights for one in model.members]))
+        return fixed_copy(model.weighted([member.weights for member in model.members]))

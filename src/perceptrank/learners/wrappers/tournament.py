@@ -161,13 +161,7 @@ class Tournament(Ensemble):
         return theorems.hedge(self.rate) if self.strategy == "hedge" else theorems.leader()
 
     @classmethod
-    def over(
-        cls,
-        kind: type[Learner],
-        *,
-        tournament: dict[str, Any] | None = None,
-        **settings: Iterable[Any],
-    ) -> Self:
+    def over(cls, kind: type[Learner], *, tournament: dict[str, Any] | None = None, **settings: Iterable[Any]) -> Self:
         """Construct a tournament of learners of one class with all combinations of some settings.
 
         Parameters
@@ -216,7 +210,7 @@ class Tournament(Ensemble):
         return parse(self.measure)
 
     def _make_members(self) -> list[Learner]:
-        return [fresh(one) for one in self._templates()]
+        return [fresh(learner) for learner in self._templates()]
 
     def _configured(self, model: Model | None = None) -> Model:
         model = super()._configured(model)

@@ -188,13 +188,13 @@ class Ensemble(Composite):
         return list(self._model.members)
 
 
-def check_learners(given: Any, refused: type[Learner] | None = None) -> None:
+def check_learners(learners: Any, refused: type[Learner] | None = None) -> None:
     """Raise if the setting `learners` is not a list of learners, or has one of a class that is refused."""
-    if not isinstance(given, Sequence):
-        raise ParameterError("learners", "must be a list of learners", given)
-    if not given:
+    if not isinstance(learners, Sequence):
+        raise ParameterError("learners", "must be a list of learners", learners)
+    if not learners:
         raise ValueError("learners must be at least one learner, got none")
-    for one in given:
-        if not isinstance(one, Learner) or (refused is not None and isinstance(one, refused)):
+    for learner in learners:
+        if not isinstance(learner, Learner) or (refused is not None and isinstance(learner, refused)):
             but = "" if refused is None else f" other than {refused.algorithm}s"
-            raise ParameterError("learners", f"must be learners{but}", one)
+            raise ParameterError("learners", f"must be learners{but}", learner)

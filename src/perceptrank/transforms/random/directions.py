@@ -51,10 +51,7 @@ class Directions:
 
     @cached_property
     def largest_square(self) -> float:
-        """An upper bound on the sum of squared products with a vector of length 1.
-
-        Of orthogonal rows, it is the largest squared length; those of several blocks add up.
-        """
+        """Upper bound on the sum of squared products with a unit vector: those of orthogonal blocks add up."""
         squares = np.square(self.rows).sum(axis=1)
         return float(np.maximum.reduceat(squares, list(self.blocks)).sum())
 
@@ -65,10 +62,10 @@ _drawn: WeakValueDictionary[tuple[int, int, int, bool], Directions] = WeakValueD
 def draw_directions(seed: int, n: int, n_features: int, *, orthogonal: bool) -> Directions:
     """Return directions, the same object as long as somebody holds it."""
     key = seed, n, n_features, orthogonal
-    found = _drawn.get(key)
-    if found is None:
-        found = _drawn.setdefault(key, Directions(seed, n, n_features, orthogonal=orthogonal))
-    return found
+    directions = _drawn.get(key)
+    if directions is None:
+        directions = _drawn.setdefault(key, Directions(seed, n, n_features, orthogonal=orthogonal))
+    return directions
 
 
 @compiled

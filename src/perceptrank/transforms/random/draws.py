@@ -25,10 +25,10 @@ _Numbers: TypeAlias = npt.NDArray[Any]
 
 
 def draw_words(seed: int, purpose: int, first: int, n: int) -> Words:
-    """Return words number first, first + 1, ... of a purpose: SplitMix64, begun where the seed and the purpose say."""
-    begin = int(_mixed(np.array([int(_mixed(np.array([seed + _GOLDEN], np.uint64))[0]) ^ purpose], np.uint64))[0])
+    """Return words number first, first + 1, ... of SplitMix64, started by the seed and the purpose."""
+    begin = int(_mix(np.array([int(_mix(np.array([seed + _GOLDEN], np.uint64))[0]) ^ purpose], np.uint64))[0])
     steps = np.arange(first + 1, first + n + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
-    return _mixed(np.uint64(begin) + steps)
+    return _mix(np.uint64(begin) + steps)
 
 
 def draw_uniform(seed: int, purpose: int, first: int, n: int) -> Floats:
@@ -53,9 +53,9 @@ def draw_normal(seed: int, purpose: int, first: int, n: int) -> Floats:
     """
     pairs = draw_uniform(seed, purpose, first, n + n % 2).reshape(-1, 2)
     length = np.sqrt(-2.0 * _log(pairs[:, 0]))
-    made = np.empty_like(pairs)
-    made[:, 0], made[:, 1] = length * _cosine(pairs[:, 1]), length * _sine(pairs[:, 1])
-    return made.ravel()[:n]
+    numbers = np.empty_like(pairs)
+    numbers[:, 0], numbers[:, 1] = length * _cosine(pairs[:, 1]), length * _sine(pairs[:, 1])
+    return numbers.ravel()[:n]
 
 
 def draw_lengths(seed: int, purpose: int, first: int, n: int, dimension: int) -> Floats:
@@ -83,7 +83,7 @@ def draw_lengths(seed: int, purpose: int, first: int, n: int, dimension: int) ->
     return lengths
 
 
-def _mixed(words: Words) -> Words:
+def _mix(words: Words) -> Words:
     words = (words ^ (words >> np.uint64(30))) * _FIRST
     words = (words ^ (words >> np.uint64(27))) * _SECOND
     return words ^ (words >> np.uint64(31))

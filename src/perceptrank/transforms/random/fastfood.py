@@ -48,8 +48,8 @@ class Fastfood(FourierFeatures):
     --------
     >>> import numpy as np
     >>> x, y = [0.0, 0.0], [1.0, 0.0]
-    >>> made = Fastfood(4096, width=1.0, beside=False).apply([x, y], [0, 2])
-    >>> (made @ made.T).round(1), round(float(np.exp(-1 / 2)), 1)
+    >>> waves = Fastfood(4096, width=1.0, beside=False).apply([x, y], [0, 2])
+    >>> (waves @ waves.T).round(1), round(float(np.exp(-1 / 2)), 1)
     (array([[1. , 0.6],
            [0.6, 1. ]]), 0.6)
     """
@@ -107,12 +107,12 @@ def draw_blocks(seed: int, n_blocks: int, size: int, dtype: Any) -> Drawn:
 
 def _hadamard(columns: Floats) -> Floats:
     """Return H times a matrix."""
-    made, distance = columns.copy(), 1
-    while distance < len(made):
-        pairs = made.reshape(-1, 2, distance, made.shape[1])
-        made = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(made.shape)
+    mixed, distance = columns.copy(), 1
+    while distance < len(mixed):
+        pairs = mixed.reshape(-1, 2, distance, mixed.shape[1])
+        mixed = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(mixed.shape)
         distance *= 2
-    return made
+    return mixed
 
 
 @compiled
@@ -132,16 +132,16 @@ def fastfood_pass(
     m, n_features, size, stride = X.shape[0], X.shape[1], signs.shape[1], outputs.shape[1]
     for start in range(0, m, LANES):
         n = min(LANES, m - start)
-        given, inner, outer = rows[0], rows[1], rows[2]
+        inputs, inner, outer = rows[0], rows[1], rows[2]
         turns = inner  # when that is no longer needed: less for the fastest cache to hold
-        given[:] = 0.0
+        inputs[:] = 0.0
         for k in range(n):
             for j in range(n_features):
-                given[j * LANES + k] = X[start + k, j] * factor
+                inputs[j * LANES + k] = X[start + k, j] * factor
         for block in range(len(signs)):
             column = block * size
             used = min(size, n_pairs - column)
-            transform_rows(given, own, signs[block], n_features, size, inner)
+            transform_rows(inputs, own, signs[block], n_features, size, inner)
             transform_rows(inner, order[block], numbers[block], size, size, outer)
             for j in range(0, used, LANES):
                 turn_rows(outer, j, lengths[block], turns, size)

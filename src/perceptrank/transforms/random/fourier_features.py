@@ -74,7 +74,7 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         if self.n_inputs:
             check_width(self.n_inputs, other.n_inputs)
         if other._median is not None and not self.frozen:
-            self._take(other._median if self._median is None else self._median.merged(other._median), other.n_inputs)
+            self._take(other._median if self._median is None else self._median.merge(other._median), other.n_inputs)
         elif other.frozen and (not self.n_inputs or (self.frozen and self.width_ == other.width_)):
             self.n_inputs, self.width_, self.frozen = other.n_inputs, other.width_, True
         else:
@@ -125,7 +125,7 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         learned, q = copy.copy(self), 0
         while q < len(offsets) - 1 and not learned.frozen:
             start, stop = int(offsets[q]), int(offsets[q + 1])
-            learned._take((learned._median or MedianDistance()).added(X[start:stop]), X.shape[1])
+            learned._take((learned._median or MedianDistance()).add(X[start:stop]), X.shape[1])
             yield learned.width_, start, stop
             q += 1
         if q < len(offsets) - 1:
@@ -168,7 +168,7 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         self.n_inputs = whole_number("n_inputs", state["n_inputs"])
         self.width_ = float(finite_numbers("width_now", [state["width_now"]], 1)[0])
         self.frozen, median = state["frozen"], state["median"]
-        self._median = None if median is None else MedianDistance.restored(median)
+        self._median = None if median is None else MedianDistance.restore(median)
         if type(self.frozen) is not bool or self.width_ < 0 or (self.width is not None and self.width_ != self.width):
             raise ValueError("frozen must be true or false, and width_now the width, if that is given")
         if self.width is None and ((self.width_ > 0) != (self.n_inputs > 0) or (self.frozen and not self.n_inputs)):

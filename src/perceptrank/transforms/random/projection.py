@@ -38,10 +38,7 @@ def as_panels(directions: Floats, dtype: Any) -> Features:
 
 @helper
 def fill_tiles(X: Features, start: int, stop: int, factor: float, tiles: Features) -> int:
-    """Write rows of X, times a factor, to tiles of shape (tiles, features, ROWS), with zeros after the last.
-
-    Returns the number of tiles.
-    """
+    """Write rows of X times a factor to tiles (tiles, features, ROWS), then zeros; return the number of tiles."""
     n_features = X.shape[1]
     n_tiles = (stop - start + ROWS - 1) // ROWS
     for number in range(n_tiles):
@@ -61,7 +58,7 @@ def project_tile(_: Any, tiles: Any, tile: Any, n_features: Any, panels: Any, pa
     """Store the products of ROWS documents, from a place of the tiles on, with those of a panel; a row for each."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows, directions, made = (Lanes(context, builder, signature, arguments, number) for number in (0, 3, 5))
+        rows, directions, stored = (Lanes(context, builder, signature, arguments, number) for number in (0, 3, 5))
         _, tile, n_features, _, panel, _ = arguments
         kind = ir.VectorType(context.get_value_type(panels.dtype), LANES)
         width = 512 // panels.dtype.bitwidth
@@ -82,7 +79,7 @@ def project_tile(_: Any, tiles: Any, tile: Any, n_features: Any, panels: Any, pa
                     total.set(call_on_lanes(builder, "fmuladd", value, vector, total.get()))
         for k in range(ROWS):
             for v in range(n_vectors):
-                made.store(whole(k * width + v * LANES), sums[k][v].get())
+                stored.store(whole(k * width + v * LANES), sums[k][v].get())
         return context.get_dummy_value()
 
     count = types.intp

@@ -57,8 +57,8 @@ class RandomFourier(FourierFeatures):
     --------
     >>> import numpy as np
     >>> x, y = [0.0, 0.0], [1.0, 0.0]
-    >>> made = RandomFourier(4096, width=1.0, beside=False).apply([x, y], [0, 2])
-    >>> (made @ made.T).round(1), round(float(np.exp(-1 / 2)), 1)
+    >>> waves = RandomFourier(4096, width=1.0, beside=False).apply([x, y], [0, 2])
+    >>> (waves @ waves.T).round(1), round(float(np.exp(-1 / 2)), 1)
     (array([[1. , 0.6],
            [0.6, 1. ]]), 0.6)
     """

@@ -43,8 +43,8 @@ class RandomRelu(RandomFeatures):
 
     Examples
     --------
-    >>> made = RandomRelu(4096, bias=0.0, beside=False).apply([[1.0, 0.0], [0.0, 1.0]], [0, 2])
-    >>> (2 * made @ made.T).round(1), round(1 / 3.14159, 1)
+    >>> random = RandomRelu(4096, bias=0.0, beside=False).apply([[1.0, 0.0], [0.0, 1.0]], [0, 2])
+    >>> (2 * random @ random.T).round(1), round(1 / 3.14159, 1)
     (array([[1. , 0.3],
            [0.3, 1. ]]), 0.3)
     """
@@ -109,10 +109,7 @@ class RandomRelu(RandomFeatures):
 def relu_pass(
     X: Features, factor: float, panels: Features, n_random: int, outputs: Features, first: int, scratch: Scratch
 ) -> None:
-    """Write the products of rows, times a factor, with the directions of all panels, cut off below 0.
-
-    The last row of a tile is not of X: it is what b is multiplied by.
-    """
+    """Write products of rows, times a factor, with all directions, cut off below 0; a tile ends with a row for b."""
     tiles, products = scratch
     m, n_inputs, width = X.shape[0], panels.shape[1], panels.shape[2]
     zero = factor - factor

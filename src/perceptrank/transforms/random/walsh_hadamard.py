@@ -20,8 +20,8 @@ def _mix(builder: Any, rows: list[Any]) -> list[Any]:
     while distance < len(rows):
         for low in range(len(rows)):
             if not low & distance:
-                one, other = rows[low], rows[low + distance]
-                rows[low], rows[low + distance] = builder.fadd(one, other), builder.fsub(one, other)
+                left, right = rows[low], rows[low + distance]
+                rows[low], rows[low + distance] = builder.fadd(left, right), builder.fsub(left, right)
         distance *= 2
     return rows
 
@@ -49,7 +49,7 @@ def _taking(n_rows: int) -> Any:
     """Return a function of kernels that mixes rows of a source, in an order and times factors, from `first` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, order, factors, made = (
+        source, order, factors, mixed = (
             Lanes(context, builder, signature, arguments, number) for number in (0, 1, 2, 4)
         )
         first = arguments[3]
@@ -60,11 +60,11 @@ def _taking(n_rows: int) -> Any:
             rows.append(builder.fmul(source.load(row), repeat(builder, builder.load(factors.at(at)))))
         place = builder.mul(first, ir.Constant(first.type, LANES))
         for number, row in enumerate(_mix(builder, rows)):
-            made.store(builder.add(place, ir.Constant(first.type, number * LANES)), row)
+            mixed.store(builder.add(place, ir.Constant(first.type, number * LANES)), row)
         return context.get_dummy_value()
 
-    def take(_: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
-        return types.void(source, order, factors, types.intp, made), generate
+    def take(_: Any, source: Any, order: Any, factors: Any, first: Any, mixed: Any) -> Any:
+        return types.void(source, order, factors, types.intp, mixed), generate
 
     return intrinsic(take)
 
@@ -74,41 +74,38 @@ take_four, take_eight, take_sixteen = (_taking(n_rows) for n_rows in (4, 8, 16))
 
 
 @helper
-def transform_rows(source: Features, order: Ints, factors: Features, n_used: int, n: int, made: Features) -> None:
-    """Write H f P x for n rows x of a source, n = 8, 16, 32, ...: P takes row order[i], f multiplies row i.
-
-    The first n_used of the rows that are taken may differ from 0.
-    """
+def transform_rows(source: Features, order: Ints, factors: Features, n_used: int, n: int, mixed: Features) -> None:
+    """Write H f P x for n = 8, 16, ... rows x: P takes row order[i], f multiplies it; 0 from n_used on."""
     bits = 0
     while 1 << bits < n:
         bits += 1
-    most = 4 if made.itemsize == 4 else 3  # bits at once: rows of twice the size fill the registers twice as fast
+    most = 4 if mixed.itemsize == 4 else 3  # bits at once: rows of twice the size fill the registers twice as fast
     some = even_part(bits, most)
     if some == 4:
         for first in range(0, n_used, 16):
-            take_sixteen(source, order, factors, first, made)
+            take_sixteen(source, order, factors, first, mixed)
     elif some == 3:
         for first in range(0, n_used, 8):
-            take_eight(source, order, factors, first, made)
+            take_eight(source, order, factors, first, mixed)
     else:
         for first in range(0, n_used, 4):
-            take_four(source, order, factors, first, made)
+            take_four(source, order, factors, first, mixed)
     step = 1 << some
     for place in range((n_used + step - 1) // step * step * LANES, n * LANES):
-        made[place] = 0.0
+        mixed[place] = 0.0
     bits -= some
     while bits > 0:
         some = even_part(bits, most)
         for group in range(0, n, step << some):
             for first in range(group, group + step):
                 if some == 4:
-                    mix_sixteen(made, first, step)
+                    mix_sixteen(mixed, first, step)
                 elif some == 3:
-                    mix_eight(made, first, step)
+                    mix_eight(mixed, first, step)
                 elif some == 2:
-                    mix_four(made, first, step)
+                    mix_four(mixed, first, step)
                 else:
-                    mix_two(made, first, step)
+                    mix_two(mixed, first, step)
         step <<= some
         bits -= some
 
@@ -121,7 +118,7 @@ def even_part(n: int, most: int) -> int:
 
 
 @intrinsic
-def turn_rows(_: Any, rows: Any, first: Any, factors: Any, made: Any, width: Any) -> Any:
+def turn_rows(_: Any, rows: Any, first: Any, factors: Any, mixed: Any, width: Any) -> Any:
     """Store LANES rows, from `first` on, times factors from there on, as columns of an array so wide."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -134,28 +131,28 @@ def turn_rows(_: Any, rows: Any, first: Any, factors: Any, made: Any, width: Any
             row = lanes.load(builder.mul(at, ir.Constant(first.type, LANES)))
             vectors.append(builder.fmul(row, repeat(builder, scale)))
         place = first
-        for vector in _turned(builder, vectors):
+        for vector in _turn(builder, vectors):
             turned.store(place, vector)
             place = builder.add(place, width)
         return context.get_dummy_value()
 
     count = types.intp
-    return types.void(rows, count, factors, made, count), generate
+    return types.void(rows, count, factors, mixed, count), generate
 
 
-def _turned(builder: Any, rows: list[Any]) -> list[Any]:
+def _turn(builder: Any, rows: list[Any]) -> list[Any]:
     """Return the columns of LANES rows: in three steps, each exchanges halves, quarters, eighths of pairs of rows."""
     distance = LANES // 2
     while distance:
         for low in range(LANES):
             if not low & distance:
-                one, other = rows[low], rows[low + distance]
+                left, right = rows[low], rows[low + distance]
                 takes = [[lane if not lane & distance else LANES + lane - distance for lane in range(LANES)]]
                 takes.append([lane + distance if not lane & distance else LANES + lane for lane in range(LANES)])
-                rows[low], rows[low + distance] = (_shuffled(builder, one, other, take) for take in takes)
+                rows[low], rows[low + distance] = (_shuffle(builder, left, right, take) for take in takes)
         distance //= 2
     return rows
 
 
-def _shuffled(builder: Any, one: Any, other: Any, lanes: list[int]) -> Any:
-    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes))
+def _shuffle(builder: Any, left: Any, right: Any, lanes: list[int]) -> Any:
+    return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes))
