@@ -146,10 +146,10 @@ class BlockAssembler:
 
 def as_id_array(qids: list[Any]) -> npt.NDArray[Any]:
     """Convert query ids to an array: int64 if all are integers that fit, float64 if all are floats, else text."""
-    if all(isinstance(one, (int, np.integer)) and -(2**63) <= one < 2**63 for one in qids):
+    if all(isinstance(qid, (int, np.integer)) and -(2**63) <= qid < 2**63 for qid in qids):
         return np.array(qids, dtype=np.int64)
-    if all(isinstance(one, float) for one in qids):
+    if all(isinstance(qid, float) for qid in qids):
         return np.array(qids, dtype=np.float64)
-    texts = [str(one) for one in qids]
+    texts = list(map(str, qids))
     is_long = max(map(len, texts)) > _LONGEST_PADDED  # NumPy pads every text to the longest, with NULs
-    return np.array(texts, dtype=object) if is_long or any("\0" in one for one in texts) else np.array(texts)
+    return np.array(texts, dtype=object) if is_long or any("\0" in text for text in texts) else np.array(texts)

@@ -73,13 +73,13 @@ def newer_writer(document: Any) -> str:
 
 
 def _release(writer: str) -> tuple[int, ...]:
-    found = re.match(r"perceptrank (\d{1,9})\.(\d{1,9})\.(\d{1,9})", writer, re.ASCII)
-    return tuple(map(int, found.groups())) if found else ()
+    match = re.match(r"perceptrank (\d{1,9})\.(\d{1,9})\.(\d{1,9})", writer, re.ASCII)
+    return tuple(map(int, match.groups())) if match else ()
 
 
 def finite_numbers(name: str, values: Any, length: int) -> Floats:
     """Validate a vector of finite numbers from a model file."""
-    if not isinstance(values, list) or len(values) != length or not all(type(one) in (int, float) for one in values):
+    if not isinstance(values, list) or len(values) != length or not all(type(x) in (int, float) for x in values):
         raise ValueError(f"{name} must be {length} numbers")
     array = np.array(values, dtype=np.float64)
     if not np.isfinite(array).all():

@@ -11,7 +11,7 @@ import numpy as np
 
 from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.paths import PathLike, find_files
+from perceptrank.io.paths import PathLike, find_files, find_paths
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.columns import COMMENT, DOCID, RELEVANCE, WEIGHT, Values, find_column, optional_columns
 from perceptrank.stream.query_stream import MISSING
@@ -110,11 +110,7 @@ def read_columns(
     missing: str,
 ) -> tuple[list[str], "Columns"]:
     """Resolve paths to files and read their columns, which must be the same in all files."""
-    files = []
-    for one in find_files(paths):
-        if not isinstance(one, (str, os.PathLike)):
-            raise TypeError(f"Parquet files are given by their paths, got {type(one).__name__}")
-        files.append(os.fspath(one))
+    files = find_paths(paths, "Parquet files")
     check_choice("missing", missing, MISSING)
     chosen = [features] if isinstance(features, str) else None if features is None else [*map(str, features)]
     each = [Columns(file, qid, relevance, docid, weight, chosen, comments) for file in files]
@@ -190,7 +186,7 @@ class Columns:
         if self._is_list:
             types = [types[0].value_type]
         for name, kind in zip(self.features, types, strict=True):
-            if not any(getattr(pa.types, f"is_{one}")(kind) for one in ("integer", "floating", "boolean", "decimal")):
+            if not any(getattr(pa.types, f"is_{name}")(kind) for name in ("integer", "floating", "boolean", "decimal")):
                 problem = f": feature column {name!r} must hold numbers, got {kind}; choose columns with "
                 raise FileFormatError(path, f"{problem}`features=…`")
         is_single = [
@@ -309,7 +305,7 @@ class Columns:
         lengths = values.value_lengths().to_numpy(zero_copy_only=False)
         if not np.array_equal(lengths, indices.value_lengths().to_numpy(zero_copy_only=False)):
             raise ValueError(f"the lists of {INDICES!r} and {VALUES!r} must be of the same length in every row")
-        columns, numbers = (one.flatten().to_numpy(zero_copy_only=False) for one in (indices, values))
+        columns, numbers = (lists.flatten().to_numpy(zero_copy_only=False) for lists in (indices, values))
         starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         return SparseFeatures(np.asarray(numbers, self.dtype), columns, starts, self._sparse_width)
 
@@ -325,7 +321,7 @@ class Columns:
         for j, column in enumerate(columns):
             values = column.to_numpy(zero_copy_only=False)
             if values.dtype == object:  # what is missing is None
-                values = np.array([np.nan if one is None else float(one) for one in values])
+                values = np.array([np.nan if value is None else float(value) for value in values])
             X[:, j] = values
         return X
 

@@ -23,16 +23,16 @@ def find_files(paths: Source | Iterable[Source]) -> list[Source]:
     files: list[Source] = []
     if isinstance(paths, bytes) or not isinstance(paths, Iterable):
         raise TypeError(f"paths must be a path, an open file, or several of them, got {type(paths).__name__}")
-    for one in paths:
-        if not isinstance(one, (str, os.PathLike)):
-            if not hasattr(one, "read"):
-                raise TypeError(f"paths must be paths or files opened for reading, got {type(one).__name__}")
-            if isinstance(one, io.TextIOBase):
-                raise TypeError(f"{display_name(one)} is open as text; open it in binary mode, 'rb'")
-            files.append(one)
-        elif not os.fspath(one):
+    for source in paths:
+        if not isinstance(source, (str, os.PathLike)):
+            if not hasattr(source, "read"):
+                raise TypeError(f"paths must be paths or files opened for reading, got {type(source).__name__}")
+            if isinstance(source, io.TextIOBase):
+                raise TypeError(f"{display_name(source)} is open as text; open it in binary mode, 'rb'")
+            files.append(source)
+        elif not os.fspath(source):
             raise ValueError("a path must not be empty")
-        elif (path := Path(one)).is_dir():
+        elif (path := Path(source)).is_dir():
             inside = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] not in "._")
             if is_store(path):
                 raise ValueError(f"{path} is a store; use open_store")
@@ -43,15 +43,25 @@ def find_files(paths: Source | Iterable[Source]) -> list[Source]:
             files += inside
         elif path.exists():
             files.append(path)
-        elif glob.has_magic(str(one)):
-            matching = sorted(file for file in glob.glob(str(one), recursive=True) if Path(file).is_file())
+        elif glob.has_magic(str(source)):
+            matching = sorted(file for file in glob.glob(str(source), recursive=True) if Path(file).is_file())
             if not matching:
-                raise FileNotFoundError(f"no file matches {one}")
+                raise FileNotFoundError(f"no file matches {source}")
             files += matching
         else:
-            raise FileNotFoundError(f"there is no file {one}")
+            raise FileNotFoundError(f"there is no file {source}")
     if not files:
         raise ValueError("paths must name at least one file, got none")
+    return files
+
+
+def find_paths(paths: PathLike | Iterable[PathLike], what: str) -> list[str]:
+    """Resolve paths as `find_files`; raise `TypeError` for open files. `what` the files are is for messages."""
+    files = []
+    for file in find_files(paths):
+        if not isinstance(file, (str, os.PathLike)):
+            raise TypeError(f"{what} are given by their paths, got {type(file).__name__}")
+        files.append(os.fspath(file))
     return files
 
 

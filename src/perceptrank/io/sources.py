@@ -13,9 +13,9 @@ from perceptrank.stream.query_stream import QueryStream
 
 if TYPE_CHECKING:
     from perceptrank.io.tables.columns import Format as TableFormat
-    from perceptrank.io.tables.reader import Report
 
 Format = Literal["store", "parquet", "table", "letor"]
+_DESCRIBED = {"store": "a store", "parquet": "a Parquet file", "table": "a table", "letor": "LETOR text"}
 _PARQUET_MAGIC = b"PAR1"
 _TEXT_SUFFIXES = {".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"}
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
@@ -107,36 +107,42 @@ def open_sources(
     `report` is also called with a text if columns of Parquet files were left out. The rest is as for `read_letor`,
     `read_parquet` and `read_table`.
     """
-    kinds = {"table" if feature_paths else format_of(one) for one in sources}
+    kinds = {"table" if feature_paths else format_of(source) for source in sources}
     if len(kinds) > 1:
         raise ValueError(f"files must be of one format, got {' and '.join(sorted(kinds))}")
     kind = kinds.pop()
+    columns = columns or {}
     if columns and kind not in ("parquet", "table"):
-        what = "a store" if kind == "store" else "LETOR text"
-        raise ValueError(f"column names apply to tables and Parquet files only, not to {what}")
-    if kind == "table":
-        return _open_tables(sources, feature_paths, whole, progress, columns or {}, missing, report, letor)
+        raise ValueError(f"column names apply to tables and Parquet files only, not to {_DESCRIBED[kind]}")
     if kind == "letor":
         if missing != "error":
             raise ValueError(f"`missing={missing!r}`: LETOR text has no missing values, only 0")
         read = read_letor if whole else scan_letor
         return read(sources, comments=comments, progress=progress, sparse=sparse, **letor)
     letor.pop("n_threads", None)
-    _refuse(letor, "a store" if kind == "store" else "a Parquet file")
-    paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
+    precision = {"dtype": letor.pop("dtype")} if kind == "table" and "dtype" in letor else {}
+    if letor:
+        named = ", ".join(f"`{name}`" for name in letor)
+        raise ValueError(f"{named}: applies to LETOR text only, not to {_DESCRIBED[kind]}")
+    if kind == "table":
+        from perceptrank.io.tables.reader import read_table, scan_table
+
+        settings: dict[str, Any] = {"missing": missing, "report": report, "progress": progress} | precision | columns
+        tables: list[Any] = list(sources)
+        return (read_table if whole else scan_table)(tables, feature_paths or None, **settings)
+    paths = [os.fspath(source) for source in sources if isinstance(source, (str, os.PathLike))]
     if kind == "parquet":
         from perceptrank.io.parquet import read_parquet, scan_parquet
         from perceptrank.io.parquet_columns import column_names, default_columns
 
-        read_columns = read_parquet if whole else scan_parquet
-        if names and "features" not in (columns or {}) and set(names) <= set(column_names(paths[0])):
-            columns = (columns or {}) | {"features": list(names)}
-        found = read_columns(paths, comments=comments, missing=missing, **columns or {})
-        if report is not None and "features" not in (columns or {}):
-            _, texts = default_columns(paths[0], **columns or {})
+        if names and "features" not in columns and set(names) <= set(column_names(paths[0])):
+            columns = columns | {"features": list(names)}
+        blocks = (read_parquet if whole else scan_parquet)(paths, comments=comments, missing=missing, **columns)
+        if report is not None and "features" not in columns:
+            _, texts = default_columns(paths[0], **columns)
             if texts:
                 report(f"{paths[0]}: columns of text are no features: {', '.join(texts)}")
-        return found
+        return blocks
     if missing == "zero":
         raise ValueError(f"`missing={missing!r}`: a store has what was written to it")
     from perceptrank.io.store import open_store
@@ -155,30 +161,3 @@ def adapt_block(block: QueryStream, names: tuple[str, ...] | None, sparse: bool 
     if sparse is None:
         return block
     return block.to_sparse() if sparse else block.to_dense()
-
-
-def _open_tables(
-    sources: list[Source],
-    feature_paths: list[str] | None,
-    whole: bool,
-    progress: Callable[[int, int], object] | None,
-    columns: dict[str, Any],
-    missing: Literal["error", "keep", "zero"],
-    report: "Report | None",
-    others: dict[str, Any],
-) -> Blocks:
-    from perceptrank.io.tables.reader import read_table, scan_table
-
-    precision = {"dtype": others.pop("dtype")} if "dtype" in others else {}
-    others.pop("n_threads", None)
-    _refuse(others, "a table")
-    paths: list[Any] = list(sources)
-    settings = {"missing": missing, "report": report, "progress": progress} | precision | columns
-    return (read_table if whole else scan_table)(paths, feature_paths or None, **settings)
-
-
-def _refuse(letor: dict[str, Any], what: str) -> None:
-    """Raise if there are options for LETOR text."""
-    if letor:
-        named = ", ".join(f"`{name}`" for name in letor)
-        raise ValueError(f"{named}: applies to LETOR text only, not to {what}")

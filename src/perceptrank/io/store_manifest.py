@@ -147,7 +147,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         if whole_number("n_features", manifest["n_features"]) < 1 or manifest["dtype"] not in ("float32", "float64"):
             raise ValueError(f"invalid features: {manifest['n_features']} of type {manifest['dtype']!r}")
         names = manifest["feature_names"]
-        if names is not None and (len(names) != manifest["n_features"] or not all(type(one) is str for one in names)):
+        if names is not None and (len(names) != manifest["n_features"] or not all(type(name) is str for name in names)):
             raise ValueError("its feature_names do not name each feature")
         if not isinstance(manifest["segments"], list) or not manifest["segments"]:
             raise ValueError("it has no segments")
@@ -192,8 +192,8 @@ def _check_segment(folder: Path, manifest: dict[str, Any], segment: dict[str, An
         path = segment_file(folder, segment["name"], kind)
         size = path.stat().st_size if path.is_file() else None
         if size != expected["bytes"]:
-            found = "is missing" if size is None else f"has {size} bytes"
-            raise ValueError(f"{path.name} {found}, {expected['bytes']} are expected")
+            state = "is missing" if size is None else f"has {size} bytes"
+            raise ValueError(f"{path.name} {state}, {expected['bytes']} are expected")
         dtype, shape = array_of(manifest, segment, kind)
         if expected["bytes"] != HEADER_BYTES + math.prod(shape) * dtype.itemsize:
             raise ValueError(f"{path.name} with {dtype} of shape {shape} cannot have {expected['bytes']} bytes")
@@ -224,7 +224,7 @@ def array_of(manifest: dict[str, Any], segment: dict[str, Any], kind: str) -> tu
 def is_listed(folder: Path, name: str) -> bool:
     """Return True if there is a valid manifest that lists the segment; raise `OSError` if it cannot be read."""
     try:
-        return any(one["name"] == name for one in json.loads((folder / MANIFEST).read_bytes())["segments"])
+        return any(segment["name"] == name for segment in json.loads((folder / MANIFEST).read_bytes())["segments"])
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
@@ -244,7 +244,7 @@ def remove_unlisted(folder: Path) -> None:
     If a reader still needs some of them, all stay until the next write.
     """
     segments = read_manifest(folder)["segments"]
-    listed = {segment_file(folder, one["name"], kind).name for one in segments for kind in one["files"]}
+    listed = {segment_file(folder, segment["name"], kind).name for segment in segments for kind in segment["files"]}
     unlisted = [path for path in folder.iterdir() if OWN_FILE.fullmatch(path.name) and path.name not in listed]
     if not any(is_held(path) for path in unlisted if path.name.endswith(_HELD)):
         for path in unlisted:

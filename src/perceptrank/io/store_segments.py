@@ -150,7 +150,7 @@ def add_segment(
     progress: Callable[[int], object] | None,
 ) -> None:
     """Write a segment and add it to the manifest; without a manifest it becomes the only one."""
-    used = [int(match[1]) for one in os.listdir(folder) if (match := OWN_FILE.fullmatch(one)) and match[1]]
+    used = [int(match[1]) for file in os.listdir(folder) if (match := OWN_FILE.fullmatch(file)) and match[1]]
     name = f"{max(used, default=-1) + 1:08d}"
     try:
         try:
@@ -304,8 +304,8 @@ def _as_storable(qids: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Concatenate query ids as dates, numbers or text; raise `ValueError` for other types."""
     if {block.dtype.kind for block in qids} == {"M"}:
         return np.concatenate(qids)
-    everything = [one for block in qids for one in block.tolist()]
-    unsupported = [one for one in everything if not isinstance(one, (str, int, float, np.integer))]
+    everything = [qid for block in qids for qid in block.tolist()]
+    unsupported = [qid for qid in everything if not isinstance(qid, (str, int, float, np.integer))]
     if unsupported:
         raise ValueError(f"query ids must be numbers or text to be stored, got {unsupported[0]!r}")
     ids = as_id_array(everything)

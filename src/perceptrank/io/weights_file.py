@@ -50,16 +50,16 @@ def read_weights(path: str | Path) -> dict[str, float]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise _WeightsError(f"has {_shown(name)} twice")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _weights_in(document: Any) -> dict[str, float]:
-    if isinstance(document, dict) and document and all(_is_number(one) for one in document.values()):
+    if isinstance(document, dict) and document and all(map(_is_number, document.values())):
         return {name: _finite(name, weight) for name, weight in document.items()}
     models = [*_models_in(document)]
     if len(models) > 1:
@@ -68,7 +68,7 @@ def _weights_in(document: Any) -> dict[str, float]:
         model = models[0]
         return _of_solr(model) if _is_solr(model) else _of_engine(model)
     if isinstance(document, dict):
-        wrong = [name for name, one in document.items() if not _is_number(one)]
+        wrong = [name for name, weight in document.items() if not _is_number(weight)]
         if wrong and len(wrong) < len(document):
             raise _WeightsError(
                 f"has {_shown(document[wrong[0]])} for the weight of {wrong[0]!r}, which must be a number"
@@ -82,8 +82,8 @@ def _models_in(document: Any) -> Any:
         yield document
         return
     inside = document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
-    for one in inside:
-        yield from _models_in(one)
+    for value in inside:
+        yield from _models_in(value)
 
 
 def _is_solr(document: dict[str, Any]) -> bool:
@@ -107,8 +107,8 @@ def _of_solr(model: dict[str, Any]) -> dict[str, float]:
         if norm is not None:
             norm = _object("norm", norm)
             kind = str(norm.get("class")).rpartition(".")[2]
-            given = _object("the parameters of norm", norm.get("params") or {})
-            spans[feature["name"]] = _span(feature["name"], kind, given, _SPANS)
+            parameters = _object("the parameters of norm", norm.get("params") or {})
+            spans[feature["name"]] = _span(feature["name"], kind, parameters, _SPANS)
     return _divided(weights, spans)
 
 
@@ -132,7 +132,7 @@ def _span(name: str, kind: str, parameters: dict[str, Any], known: dict[str, tup
     if kind not in known:
         raise _WeightsError(f"has a normalizer of {name!r} that is none of {', '.join(known)}: {kind}")
     try:
-        values = [float(parameters[one]) for one in known[kind]]  # Solr has them as text
+        values = [float(parameters[parameter]) for parameter in known[kind]]  # Solr has them as text
     except (KeyError, TypeError, ValueError):
         raise _WeightsError(f"has no numbers {' and '.join(known[kind])} in the normalizer of {name!r}") from None
     span = values[0] - values[1] if len(values) == 2 else values[0] if values else 1.0

@@ -100,17 +100,17 @@ def parse_number(text: Any, start: int) -> tuple[int, float, int]:
     n_digits = n_kept = power = 0
     point = nonzero_cut = False
     while True:
-        one = text[pos]
-        if ord("0") <= one <= ord("9"):
+        byte = text[pos]
+        if ord("0") <= byte <= ord("9"):
             n_digits += 1
             if n_kept < 19:
-                digits = digits * np.uint64(10) + np.uint64(one - ord("0"))
+                digits = digits * np.uint64(10) + np.uint64(byte - ord("0"))
                 n_kept += digits != 0
                 power -= point
             else:
-                nonzero_cut |= one != ord("0")
+                nonzero_cut |= byte != ord("0")
                 power += not point
-        elif one == ord(".") and not point:
+        elif byte == ord(".") and not point:
             point = True
         else:
             break

@@ -111,7 +111,7 @@ Room: TypeAlias = DenseRoom | SparseRoom
 class _Tables(NamedTuple):
     """The filled parts of the kernel's tables."""
 
-    found: Ints
+    state: Ints
     runs: IntRows
     comments: IntRows
     bad: IntRows
@@ -190,7 +190,7 @@ class LineParser:
     def widest(self, chunk: Chunk, *, sparse: bool = False) -> Widest:
         """Return the number of columns of the valid lines of a chunk."""
         room = self.sparse_room(chunk) if sparse else self.dense_room(chunk, 0)
-        return _widest(chunk, self._run(chunk, room, True, self.settings.limit).found)
+        return _widest(chunk, self._run(chunk, room, True, self.settings.limit).state)
 
     def dense_room(self, chunk: Chunk, width: int) -> DenseRoom:
         """Return arrays for the documents of a chunk; raise `MemoryError` if there is no memory for them."""
@@ -219,14 +219,14 @@ class LineParser:
         invalid: a matrix cannot be widened.
         """
         limit = limit or self.settings.limit
-        found, runs, comments, bad = self._run(chunk, room, self.settings.skip, limit)
+        state, runs, comments, bad = self._run(chunk, room, self.settings.skip, limit)
         text_at = np.flatnonzero(runs[:, codes.RUN_START] >= 0)
         spans = runs[text_at, codes.RUN_START : codes.RUN_END + 1]
         first_row = room.first_row if isinstance(room, DenseRoom) else 0
         return Parsed(
-            n_rows=int(found[codes.N_ROWS]),
-            widest=_widest(chunk, found),
-            is_dense=found[codes.N_SPARSE] == 0,
+            n_rows=int(state[codes.N_ROWS]),
+            widest=_widest(chunk, state),
+            is_dense=state[codes.N_SPARSE] == 0,
             starts=runs[:, codes.RUN_ROW] - first_row,
             lines=runs[:, codes.RUN_LINE] + chunk.first_line,
             qids=runs[:, codes.RUN_ID].copy(),
@@ -261,7 +261,7 @@ class LineParser:
         bad = np.empty((n if skip else 1, codes.N_BAD_COLUMNS), np.int64)
         late = np.empty((16, codes.N_LATE_COLUMNS), np.int64)
         values: dict[int, float] = {}
-        found = np.zeros(codes.N_FOUND, np.int64)
+        state = np.zeros(codes.N_STATE, np.int64)
         while True:
             known_at = np.array(sorted(values), dtype=np.int64)
             known = np.array([values[pos] for pos in sorted(values)], dtype=np.float64)
@@ -281,18 +281,18 @@ class LineParser:
                 limit,
                 self.settings.bound,
                 self._where.get(chunk.file, codes.IN_FIELD),
-                found,
+                state,
             )
-            if found[codes.N_LATE] == 0:
+            if state[codes.N_LATE] == 0:
                 break
             values |= {
-                start: float(chunk.text[start:end].tobytes()) for start, end in late[: found[codes.N_LATE]].tolist()
+                start: float(chunk.text[start:end].tobytes()) for start, end in late[: state[codes.N_LATE]].tolist()
             }
-            late = np.empty((2 * max(found[codes.N_LATE], 8), codes.N_LATE_COLUMNS), np.int64)
+            late = np.empty((2 * max(state[codes.N_LATE], 8), codes.N_LATE_COLUMNS), np.int64)
         if dense is not None:
             self._marks.append(dense[1])
-        n_rows, n_runs, n_bad = (int(found[k]) for k in (codes.N_ROWS, codes.N_RUNS, codes.N_BAD))
-        return _Tables(found, runs[:n_runs], comments[:n_rows], bad[:n_bad])
+        n_rows, n_runs, n_bad = (int(state[k]) for k in (codes.N_ROWS, codes.N_RUNS, codes.N_BAD))
+        return _Tables(state, runs[:n_runs], comments[:n_rows], bad[:n_bad])
 
     def _take_marks(self) -> Ints:
         try:
@@ -313,8 +313,8 @@ def _skip_comments(text: bytes, start: int) -> int:
     return start
 
 
-def _widest(chunk: Chunk, found: Ints) -> Widest:
-    return Widest(int(found[codes.WIDEST]) + 1, chunk.file, chunk.first_line + int(found[codes.WIDEST_LINE]))
+def _widest(chunk: Chunk, state: Ints) -> Widest:
+    return Widest(int(state[codes.WIDEST]) + 1, chunk.file, chunk.first_line + int(state[codes.WIDEST_LINE]))
 
 
 def _decode_spans(text: Bytes, spans: IntRows) -> list[str]:
@@ -380,7 +380,7 @@ class DensityLimit:
         n_bytes = n_documents * width * settings.dtype.itemsize
         if settings.n_features is not None or n_bytes <= max(self._allowed_bytes, MOST_TIMES_TEXT * n_text_bytes):
             return
-        width, file, line = max(self.widest, self._parser.last_named, key=lambda one: one.width)
+        width, file, line = max(self.widest, self._parser.last_named, key=lambda widest: widest.width)
         megabytes = width * settings.dtype.itemsize / 1e6
         row = f"because of feature {width - 1 + settings.base} a document takes {megabytes:.3g} MB"
         problem = f"{row}, all more than {MOST_TIMES_TEXT} times their text; if there are so many features, use "

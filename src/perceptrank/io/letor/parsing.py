@@ -71,14 +71,14 @@ def ends_field(byte: Any) -> bool:
 
 
 @compiled
-def caller_value(numbers: Numbers, start: int, end: int, found: Ints) -> float:
+def caller_value(numbers: Numbers, start: int, end: int, state: Ints) -> float:
     """Return the value of a number that the caller has converted; if it has not yet, record its span and return 0."""
     late, known_at, known = numbers
     k = np.searchsorted(known_at, start)
     if k < len(known_at) and known_at[k] == start:
         return known[k]
-    n = found[codes.N_LATE]
-    found[codes.N_LATE] += 1
+    n = state[codes.N_LATE]
+    state[codes.N_LATE] += 1
     if n < len(late):
         late[n, codes.LATE_START] = start
         late[n, codes.LATE_END] = end
@@ -95,14 +95,14 @@ def parse_pairs(
     base: int,
     limit: int,
     bound: float,
-    found: Ints,
+    state: Ints,
 ) -> tuple[int, int]:
     """Parse the pairs ``id:value`` of a line into a row of X; arguments are those of `parse_lines`.
 
     Returns (FINE, end of the pairs) or (error code, offset of the error).
     """
     X, marks, words, masks = dense
-    ordered = found[codes.ORDERED] == 1
+    ordered = state[codes.ORDERED] == 1
     pos: Any = start
     width = X.shape[1]
     column = 0 if ordered else width  # the next one expected, while ids are sorted
@@ -139,7 +139,7 @@ def parse_pairs(
             if this >= limit:
                 return codes.ID_BEYOND, begin
             if this >= width or not ordered:
-                found[codes.WIDEST] = max(found[codes.WIDEST], this)
+                state[codes.WIDEST] = max(state[codes.WIDEST], this)
                 if marks[this] == stamp:
                     return codes.DUPLICATE, begin
                 marks[this] = stamp
@@ -181,7 +181,7 @@ def parse_pairs(
             if outcome == NO_NUMBER or not ends_field(text[pos]):
                 return codes.BAD_VALUE, begin
             if outcome == UNDECIDED:
-                value = caller_value(numbers, begin, pos, found)
+                value = caller_value(numbers, begin, pos, state)
             if bound < np.inf:
                 value = min(max(value, -bound), bound)
             if not np.isfinite(np.float32(value) if X.itemsize == 4 else value):
@@ -189,12 +189,12 @@ def parse_pairs(
             if this < width:
                 X[row, this] = value
     if cleared or column < width:
-        found[codes.N_SPARSE] += 1
+        state[codes.N_SPARSE] += 1
     if not cleared:
         for k in range(column, width):
             X[row, k] = 0
     if ordered:
-        found[codes.WIDEST] = max(found[codes.WIDEST], column - 1)
+        state[codes.WIDEST] = max(state[codes.WIDEST], column - 1)
     return codes.FINE, pos
 
 
@@ -218,7 +218,7 @@ def parse_sparse_pairs(
     base: int,
     limit: int,
     bound: float,
-    found: Ints,
+    state: Ints,
 ) -> tuple[int, int, int]:
     """Parse the pairs ``id:value`` of a line into values and indices from `first` on, sorted and without zeros.
 
@@ -299,7 +299,7 @@ def parse_sparse_pairs(
                 code, pos = codes.BAD_VALUE, begin
                 break
             if outcome == UNDECIDED:
-                value = caller_value(numbers, begin, pos, found)
+                value = caller_value(numbers, begin, pos, state)
             if clips:
                 value = min(max(value, -bound), bound)
             if not np.isfinite(np.float32(value) if values.itemsize == 4 else value):
@@ -311,11 +311,11 @@ def parse_sparse_pairs(
         _sort_row(values, indices, first, n)
         for k in range(first + 1, n):
             if indices[k] == indices[k - 1]:
-                return codes.DUPLICATE, start, first  # where it is repeated is found for the message
+                return codes.DUPLICATE, start, first  # where it is repeated is state for the message
     if code != codes.FINE:
         return code, pos, first
     if n > first:
-        found[codes.WIDEST] = max(found[codes.WIDEST], indices[n - 1])
+        state[codes.WIDEST] = max(state[codes.WIDEST], indices[n - 1])
     if n_zeros > 0:
         end = n
         n = first
@@ -350,9 +350,9 @@ def _sort_row(values: Features, indices: Columns, first: int, end: int) -> None:
 
 
 @helper
-def _swap(values: Features, indices: Columns, one: int, other: int) -> None:
-    values[one], values[other] = values[other], values[one]
-    indices[one], indices[other] = indices[other], indices[one]
+def _swap(values: Features, indices: Columns, i: int, k: int) -> None:
+    values[i], values[k] = values[k], values[i]
+    indices[i], indices[k] = indices[k], indices[i]
 
 
 @compiled
@@ -372,11 +372,11 @@ def parse_lines(
     limit: int,
     bound: float,
     where: int,
-    found: Ints,
+    state: Ints,
 ) -> None:
     """Parse the lines from start to stop into rows from first_row on, dense or sparse; the other is None.
 
-    `dense` is (X, marks, words, masks); features beyond the width of X are validated but not stored, and found[WIDEST]
+    `dense` is (X, marks, words, masks); features beyond the width of X are validated but not stored, and state[WIDEST]
     reports them. `marks` has one entry per feature below the `limit`, and one more. `sparse` is (values, indices,
     ends): row i is values and indices from ends[i - 1] to ends[i], with room for one value per colon of the text. The
     compiler leaves out the branch for the other one.
@@ -386,54 +386,54 @@ def parse_lines(
     `known`, at the offsets `known_at`. Those that do not fit in `late` are only counted.
     """
     pos = start
-    found[:] = 0
-    found[codes.WIDEST] = found[codes.ID_START] = -1
-    found[codes.ORDERED] = 1
+    state[:] = 0
+    state[codes.WIDEST] = state[codes.ID_START] = -1
+    state[codes.ORDERED] = 1
     while pos < stop:
         begin = pos
         while is_blank(text[pos]):
             pos += 1
         if text[pos] != codes.NEWLINE and text[pos] != codes.HASH:
-            row, n_pairs = first_row + found[codes.N_ROWS], found[codes.N_PAIRS]
-            n_runs, widest = found[codes.N_RUNS], found[codes.WIDEST]
-            id_start, id_end = found[codes.ID_START], found[codes.ID_END]
-            code, end = _parse_head(text, pos, relevance, row, runs, numbers, where, found)
+            row, n_pairs = first_row + state[codes.N_ROWS], state[codes.N_PAIRS]
+            n_runs, widest = state[codes.N_RUNS], state[codes.WIDEST]
+            id_start, id_end = state[codes.ID_START], state[codes.ID_END]
+            code, end = _parse_head(text, pos, relevance, row, runs, numbers, where, state)
             if code == codes.FINE:
                 fields = end
                 if dense is not None:
-                    code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, found)
+                    code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, state)
                     if code == codes.UNORDERED:
-                        found[codes.ORDERED] = 0
-                        code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, found)
+                        state[codes.ORDERED] = 0
+                        code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, state)
                 if sparse is not None:
                     code, end, n_pairs = parse_sparse_pairs(
-                        text, fields, sparse, n_pairs, numbers, base, limit, bound, found
+                        text, fields, sparse, n_pairs, numbers, base, limit, bound, state
                     )
             if code == codes.FINE:
-                code, end = _parse_tail(text, end, row, runs, comments, where, found)
+                code, end = _parse_tail(text, end, row, runs, comments, where, state)
             if code == codes.FINE:
                 if sparse is not None:
                     sparse[2][row] = n_pairs
-                    found[codes.N_PAIRS] = n_pairs
-                found[codes.N_ROWS] += 1
-                if found[codes.WIDEST] > widest:
-                    found[codes.WIDEST_LINE] = found[codes.LINE]
+                    state[codes.N_PAIRS] = n_pairs
+                state[codes.N_ROWS] += 1
+                if state[codes.WIDEST] > widest:
+                    state[codes.WIDEST_LINE] = state[codes.LINE]
             else:
-                found[codes.N_RUNS], found[codes.ID_START], found[codes.ID_END] = n_runs, id_start, id_end
-                found[codes.WIDEST] = widest
-                bad[found[codes.N_BAD], codes.BAD_LINE] = found[codes.LINE]
-                bad[found[codes.N_BAD], codes.BAD_START] = begin
-                bad[found[codes.N_BAD], codes.BAD_AT] = end
-                bad[found[codes.N_BAD], codes.BAD_CODE] = code
-                found[codes.N_BAD] += 1
-                if found[codes.N_BAD] == len(bad):
+                state[codes.N_RUNS], state[codes.ID_START], state[codes.ID_END] = n_runs, id_start, id_end
+                state[codes.WIDEST] = widest
+                bad[state[codes.N_BAD], codes.BAD_LINE] = state[codes.LINE]
+                bad[state[codes.N_BAD], codes.BAD_START] = begin
+                bad[state[codes.N_BAD], codes.BAD_AT] = end
+                bad[state[codes.N_BAD], codes.BAD_CODE] = code
+                state[codes.N_BAD] += 1
+                if state[codes.N_BAD] == len(bad):
                     return
                 end = pos
             pos = end
         while text[pos] != codes.NEWLINE:
             pos += 1
         pos += 1
-        found[codes.LINE] += 1
+        state[codes.LINE] += 1
 
 
 @helper_inlined
@@ -445,14 +445,14 @@ def _parse_head(
     runs: IntRows,
     numbers: Numbers,
     where: int,
-    found: Ints,
+    state: Ints,
 ) -> tuple[int, int]:
     """Parse the grade and the query of a line; return (FINE, their end) or (error code, offset of the error)."""
     outcome, grade, pos = parse_number(text, start)
     if outcome == NO_NUMBER or not ends_field(text[pos]):
         return codes.BAD_GRADE, start
     if outcome == UNDECIDED:
-        grade = caller_value(numbers, start, pos, found)
+        grade = caller_value(numbers, start, pos, state)
     if grade < 0:
         return codes.NEGATIVE_GRADE, start
     if grade == np.inf:
@@ -469,7 +469,7 @@ def _parse_head(
             pos += 1
         if pos == begin:
             return codes.EMPTY_QUERY, begin - 4
-        if where == codes.IN_FIELD and not _enter_query(text, begin, pos, row, runs, found):
+        if where == codes.IN_FIELD and not _enter_query(text, begin, pos, row, runs, state):
             return codes.ZERO_BYTE, begin - 4
     elif where == codes.IN_FIELD:
         return codes.NO_QUERY, pos
@@ -478,16 +478,16 @@ def _parse_head(
 
 @helper_inlined
 def _parse_tail(
-    text: Bytes, start: int, row: int, runs: IntRows, comments: IntRows, where: int, found: Ints
+    text: Bytes, start: int, row: int, runs: IntRows, comments: IntRows, where: int, state: Ints
 ) -> tuple[int, int]:
     """Parse what follows the pairs of a line; return (FINE, its end) or (error code, offset of the error)."""
     pos = start
-    if where == codes.NOWHERE and found[codes.N_RUNS] == 0:
+    if where == codes.NOWHERE and state[codes.N_RUNS] == 0:
         runs[0, codes.RUN_ROW] = row
-        runs[0, codes.RUN_LINE] = found[codes.LINE]
+        runs[0, codes.RUN_LINE] = state[codes.LINE]
         runs[0, codes.RUN_ID] = 0
         runs[0, codes.RUN_START] = -1
-        found[codes.N_RUNS] = 1
+        state[codes.N_RUNS] = 1
     if where != codes.IN_COMMENT and len(comments) == 0:
         return codes.FINE, pos
     begin = end = pos
@@ -502,35 +502,35 @@ def _parse_tail(
         while end > begin and is_blank(text[end - 1]):
             end -= 1
     if len(comments) > 0:
-        comments[found[codes.N_ROWS], 0] = begin
-        comments[found[codes.N_ROWS], 1] = end
+        comments[state[codes.N_ROWS], 0] = begin
+        comments[state[codes.N_ROWS], 1] = end
     if where == codes.IN_COMMENT:
         if begin == end:
             return codes.NO_COMMENT, begin
-        if not _enter_query(text, begin, end, row, runs, found):
+        if not _enter_query(text, begin, end, row, runs, state):
             return codes.ZERO_BYTE, begin
     return codes.FINE, pos
 
 
 @compiled
-def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, found: Ints) -> bool:
+def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, state: Ints) -> bool:
     """Begin a run of rows if the query id, the text from begin to end, differs from that of the previous row.
 
     Returns False for an id with a zero byte, which NumPy's arrays of text do not keep at the end.
     """
-    same = found[codes.ID_START] >= 0 and found[codes.ID_END] - found[codes.ID_START] == end - begin
+    same = state[codes.ID_START] >= 0 and state[codes.ID_END] - state[codes.ID_START] == end - begin
     if same:
         for k in range(end - begin):
-            if text[found[codes.ID_START] + k] != text[begin + k]:
+            if text[state[codes.ID_START] + k] != text[begin + k]:
                 same = False
                 break
     if same:
         return True
-    found[codes.ID_START], found[codes.ID_END] = begin, end
-    run = found[codes.N_RUNS]
-    found[codes.N_RUNS] += 1
+    state[codes.ID_START], state[codes.ID_END] = begin, end
+    run = state[codes.N_RUNS]
+    state[codes.N_RUNS] += 1
     runs[run, codes.RUN_ROW] = row
-    runs[run, codes.RUN_LINE] = found[codes.LINE]
+    runs[run, codes.RUN_LINE] = state[codes.LINE]
     runs[run, codes.RUN_START] = begin
     runs[run, codes.RUN_END] = end
     first = begin + (text[begin] == codes.MINUS)

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from perceptrank.io.block_assembly import BlockAssembler, Piece, RepeatedQueryError
 from perceptrank.io.errors import FormatError, no_documents
-from perceptrank.io.letor.filling import Filler, JoinedRuns, Pool, SparseFiller, in_order
+from perceptrank.io.letor.filling import Filler, JoinedRuns, Pool, SparseFiller, in_order, permute_rows
 from perceptrank.io.letor.lines import DensityLimit, LineParser, Parsed, Room, Widest, is_sparse
-from perceptrank.io.letor.matrix import permute_rows
 from perceptrank.io.letor.settings import GROUP, ErrorPolicy, LineSettings, OnError
 from perceptrank.io.paths import PathLike, Source, display_name, find_files, is_rereadable
 from perceptrank.io.text import Chunk, TextReader
@@ -124,8 +123,8 @@ def read_letor(
         if progress is not None:
             progress(reader.n_read, reader.n_bytes)
 
-    with closing(reader.chunks()) as found, Pool(n_threads, reader.n_bytes) as pool:
-        chunks = map(parser.detect_dialect, found)
+    with closing(reader.chunks()) as all_chunks, Pool(n_threads, reader.n_bytes) as pool:
+        chunks = map(parser.detect_dialect, all_chunks)
         first = _first_with_documents(chunks, parser, reader, report)
         if first is None:
             policy.warn_if_skipped()

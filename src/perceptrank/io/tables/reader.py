@@ -21,7 +21,7 @@ from perceptrank.io.block_assembly import (
 )
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.growing import GrowingArray
-from perceptrank.io.paths import PathLike, find_files, is_rereadable
+from perceptrank.io.paths import PathLike, find_paths, is_rereadable
 from perceptrank.io.tables.chunks import table_format
 from perceptrank.io.tables.columns import ROLES, Role, TableColumns, Wanted, column_of, missing_column
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
@@ -117,7 +117,7 @@ def read_table(
     (QueryStream(2 queries, 3 documents, 1 features), ['shoes', 'hats'], ['a', 'b', 'c'])
     """
     roles = {"qid": qid, "docid": docid, "relevance": relevance, "weight": weight}
-    tables = _open(paths, feature_paths, roles, features, missing, dtype, report, progress)
+    tables = Tables(paths, feature_paths, as_wanted(roles, features, dtype), missing, report, progress)
     batches: Iterable[Rows] = tables.rows()
     if not tables.know_names:  # until all rows are read
         batches = list(map(_forget_text, batches))
@@ -166,7 +166,7 @@ def scan_table(
     """
     check_positive_whole("max_bytes", max_bytes)
     roles = {"qid": qid, "docid": docid, "relevance": relevance, "weight": weight}
-    tables = _open(paths, feature_paths, roles, features, missing, dtype, report, progress)
+    tables = Tables(paths, feature_paths, as_wanted(roles, features, dtype), missing, report, progress)
     names = tables.find_names()
 
     def start() -> Iterator[QueryStream]:
@@ -182,23 +182,6 @@ def scan_table(
         yield from queries.flush()
 
     return Scan(start, f"tables in {', '.join(tables.files)}")
-
-
-def _open(
-    paths: PathLike | Iterable[PathLike],
-    feature_paths: PathLike | Iterable[PathLike] | None,
-    roles: dict[str, str | None],
-    features: str | Sequence[str] | None,
-    missing: str,
-    dtype: npt.DTypeLike,
-    report: Report | None,
-    progress: Callable[[int, int], object] | None,
-) -> Tables:
-    check_choice("missing", missing, _MISSING)
-    kind = np.dtype(dtype)
-    if kind not in (np.float32, np.float64):
-        raise ParameterError("dtype", "must be float32 or float64", str(kind))
-    return Tables(paths, feature_paths, as_wanted(roles, features)._replace(dtype=kind), missing, report, progress)
 
 
 def _cut(rows: Rows, max_bytes: int) -> Iterator[Rows]:
@@ -262,6 +245,7 @@ class Tables:
         report: Report | None,
         progress: Callable[[int, int], object] | None,
     ) -> None:
+        check_choice("missing", missing, _MISSING)
         self._missing, self._progress, self.dtype = missing, progress, wanted.dtype
         files = _find_regular_files(paths)
         feature_files = [] if feature_paths is None else _find_regular_files(feature_paths)
@@ -508,27 +492,26 @@ def open_table(path: str, wanted: Wanted) -> Table:
 
 
 def _find_regular_files(paths: PathLike | Iterable[PathLike]) -> list[str]:
-    files = []
-    for file in find_files(paths):
-        if not isinstance(file, (str, os.PathLike)):
-            raise TypeError(f"tables are given by their paths, got {type(file).__name__}")
+    files = find_paths(paths, "tables")
+    for file in files:
         if not is_rereadable(file):
-            raise ValueError(
-                f"{os.fspath(file)} must be a regular file: the columns are looked at before the rows are read"
-            )
-        files.append(os.fspath(file))
+            raise ValueError(f"{file} must be a regular file: the columns are looked at before the rows are read")
     return files
 
 
-def as_wanted(roles: dict[Role, Any], features: str | Sequence[str] | None = None) -> Wanted:
-    """Check names of columns."""
+def as_wanted(
+    roles: dict[Role, Any], features: str | Sequence[str] | None = None, dtype: npt.DTypeLike = np.float32
+) -> Wanted:
+    """Check names of columns, and the type of the features."""
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ParameterError("dtype", "must be float32 or float64", str(kind))
     named = {role: roles[role] for role in ROLES if roles.get(role) is not None}
     for role, name in named.items():
         if not isinstance(name, str):
             raise TypeError(f"{role} must be the name of a column, got {name!r}")
-    if features is None:
-        return Wanted(named)
-    chosen = [features] if isinstance(features, str) else list(features)
-    if not chosen or not all(isinstance(name, str) for name in chosen) or len(set(chosen)) < len(chosen):
+    chosen = [features] if isinstance(features, str) else list(features or ())
+    is_valid = chosen and all(isinstance(name, str) for name in chosen) and len(set(chosen)) == len(chosen)
+    if features is not None and not is_valid:
         raise ValueError(f"features must be different names of columns, one or more, got {features!r}")
-    return Wanted(named, tuple(chosen))
+    return Wanted(named, tuple(chosen) or None, dtype=kind)
