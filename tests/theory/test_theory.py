@@ -330,7 +330,7 @@ def test_comparators_of_wrong_arguments():
         pr.theory.comparator([], penalty=1)
     with pytest.raises(ValueError, match="vector"):
         pr.theory.cumulative_surrogate(np.ones((2, 2)), stream)
-    with pytest.raises(ValueError, match="no documents"):
+    with pytest.raises(ValueError, match="no queries"):
         pr.theory.radius([])
     with pytest.raises(ValueError, match="20 weights"):
         pr.theory.cumulative_surrogate([1.0], stream)

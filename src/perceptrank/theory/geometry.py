@@ -25,13 +25,8 @@ def radius(stream: Blocks) -> float:
     >>> radius(QueryStream.from_arrays([[3.0, 4.0], [0.0, 1.0]], [1, 0]))
     5.0
     """
-    largest = -1.0
-    for whole in as_blocks(stream):
-        for block in whole.blocks():
-            largest = max(largest, float(lengths(block.X.astype(np.float64)).max()))
-    if largest < 0:
-        raise ValueError("the stream has no documents")
-    return largest
+    blocks = (block for whole in as_blocks(stream, required=True) for block in whole.blocks())
+    return max(float(lengths(block.X.astype(np.float64)).max()) for block in blocks)
 
 
 def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:

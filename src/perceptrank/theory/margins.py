@@ -141,8 +141,8 @@ class Margin:
     ranker : array
         Unit vector whose margin is `lower`.
     separable : bool or None
-        True if `lower` is positive; False if the convex combination below is 0 in every feature, up to rounding: no
-        ranker orders all pairs correctly, unless by a margin of less than about 1e-12 of their differences; None if
+        True if `lower` is positive; False if the convex combination below is 0 in every feature up to rounding, so that
+        no ranker orders all pairs correctly with a margin of more than about 1e-12 of their differences; None if
         undecided.
     higher, lower_graded : array of int
         Rows, counted over all documents of the stream, of pairs whose differences have a convex combination of norm

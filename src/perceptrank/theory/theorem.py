@@ -1,9 +1,9 @@
 """Theorems as values: a learner's guarantee in words, in symbols and as a number.
 
-The upper bounds have one shape. With a constant C that belongs to the learner and the stream, and K = U² C, a learner
-loses at most L + K / 2 + √(K L + K² / 4) against every ranker u of norm U whose own cumulative surrogate is L. On a
-stream that a unit vector ranks with margin γ, u = that vector / γ has L = 0, which leaves C / γ². If a
-margin counts for documents only that are not outranked, the bound is smaller: Theorem A', `largest_lost`.
+All upper bounds have the same shape. With a constant C that depends on the learner and the stream, and K = U² C, a
+learner loses at most L + K / 2 + √(K L + K² / 4) against every ranker u of norm U whose cumulative surrogate is L. On a
+stream that a unit vector ranks with margin γ, u = that vector / γ has L = 0, which leaves C / γ². If the margin counts
+only for documents that are not outranked, the bound is smaller: Theorem A', `largest_lost`.
 """
 
 from dataclasses import dataclass, replace
@@ -63,17 +63,16 @@ class Theorem:
     factor, offset : float
         C = factor * size² + offset.
     splits : bool
-        True if what C has beyond size², a margin's part, is moved by documents only that are not outranked: Theorems
-        A' and C' of docs/theory.md. The bound on the loss is then smaller than that on the weight moved.
+        True if the part of C beyond size², the margin's, is moved only by documents that are not outranked: Theorems A'
+        and C' of docs/theory.md. The bound on the loss is then smaller than that on the weight moved.
     multiple, extra : float
-        The loss is at most multiple * the bound above + extra; other than 1 and 0 for safe averaging only. With weights
-        of queries, the largest of them multiplies factor and extra.
+        The loss is at most multiple * the bound above + extra; 1 and 0 except for safe averaging. The largest weight of
+        a query multiplies factor and extra.
     size : either "diameter" or "radius"
         D, the largest distance of two differently graded documents of a query (or the bound 2R if D is unknown), or R,
         the largest norm of a document.
     surrogate : str or None
-        The surrogate that a comparator's loss L is counted in; None if the theorem compares with margins only or with
-        another loss.
+        The surrogate of a comparator's loss L; None if the theorem only takes margins, or another loss.
     starts : bool
         True if the learner starts from weights w₁ that are not 0, which the bound depends on.
     assumption : str
@@ -111,7 +110,7 @@ class Theorem:
         Parameters
         ----------
         diameter, radius : float, optional
-            Those of the stream; give either, since 2R bounds the diameter if that is unknown.
+            Those of the stream; give either, since the diameter is at most 2R.
         largest_weight : float > 0
             Largest weight of a query.
         """
@@ -215,12 +214,12 @@ class Theorem:
         return (f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current) + where
 
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
-        """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's.
+        """Raise if a comparator's loss is of a surrogate that may be smaller than the theorem's.
 
         Parameters
         ----------
         comparator : Comparator, (norm, loss), or None
-            A pair is taken as it is.
+            A pair is not checked.
         measure : Measure or None
             The measure that is learned.
         """
@@ -263,9 +262,9 @@ def largest_lost(
 ) -> float:
     """Return the largest M ≤ S with S - L + p ≤ √(start² + base S + price (S - M)), infinite if it overflows.
 
-    This is what the proofs of all theorems come down to: S is the weight moved, M the part of it that outranked
-    documents moved, L the comparator's surrogate, base = U² D², price = U² 2 margin / rate, start = U |w₁| / rate, and
-    the product p that of u and w₁ / rate, by default the worst, -start. Without a price M = S.
+    The proofs of all theorems come down to this. S is the weight moved, M the part moved by outranked documents, L the
+    comparator's surrogate, base = U² D², price = U² 2 margin / rate, start = U |w₁| / rate, and p the product of u and
+    w₁ / rate, by default the worst, -start. Without a price M = S.
 
     Examples
     --------

@@ -36,10 +36,10 @@ def perceptron() -> Theorem:
 def slam_as_in_the_paper(n_documents: int, weight_ratio: float) -> Theorem:
     """Bound the cumulative loss of Algorithm 2 at the rate 1 / C as the paper does, with C = 4 m R² v_max.
 
-    The rate is that of a separable stream; the general form holds for the best rate in hindsight. m is the largest
-    number of documents of a query, or k for NDCG@k; v_max is `bounds.weight_ratio`. The paper's theorem has v_max
-    outside of the root; it belongs under the root too. Not valid for weights that are shared inside a class
-    (`class_order="mean"`) under a cut-off: then more than k are positive.
+    The rate is for a separable stream; the general form holds for the best rate in hindsight. m is the largest number
+    of documents of a query, or k for NDCG@k; v_max is `bounds.weight_ratio`. The paper's theorem has v_max outside the
+    root; it belongs under the root too. Not valid for weights that are shared inside a class (`class_order="mean"`)
+    with a cut-off: then more than k are positive.
     """
     check_positive_whole("n_documents", n_documents)
     factor = 4 * n_documents * check_positive("weight_ratio", weight_ratio)
@@ -86,7 +86,7 @@ def listwise(relative_margin: float = 1.0, surrogate: str = "level-pair", *, spl
 def safe_averaging(current: Theorem) -> Theorem:
     """Bound the loss of safe averaging, given the theorem about rankings by the current weights."""
     promised, bound = current.statement.split(" ≤ ")
-    bound, where = _parted(bound)
+    bound, where = _split_off_symbols(bound)
     multiple, extra = 1 + MEAN_FACTOR, HEAD_START + 1
     return replace(
         current,
@@ -97,15 +97,15 @@ def safe_averaging(current: Theorem) -> Theorem:
     )
 
 
-def _parted(statement: str) -> tuple[str, str]:
-    """Return a statement and what it says about its symbols, which stays at the end."""
+def _split_off_symbols(statement: str) -> tuple[str, str]:
+    """Return a statement and the definition of its symbols, which stays at the end."""
     statement, comma, where = statement.partition(", b = ")
     return statement, comma + where
 
 
 def from_start(promised: Theorem) -> Theorem:
     """Bound the loss of a learner that starts from weights w₁ that are not 0, given its theorem for w₁ = 0."""
-    statement, where = _parted(promised.statement)
+    statement, where = _split_off_symbols(promised.statement)
     return replace(promised, statement=f"{statement} + {2 * promised.multiple:g}|w₁|/(ηγ){where}", starts=True)
 
 
@@ -122,21 +122,21 @@ def in_kernel_space(promised: Theorem) -> Theorem:
 
 
 def random_budget(*, beside_weights: bool = False) -> Theorem:
-    """Bound the expected loss of a budget that removes updates by chance; `bounds.random_budget` computes it."""
+    """Bound the expected loss with a budget that removes updates at random; `bounds.random_budget` computes it."""
     removed = "(D²U² + (DU + 1/2)² M/2k)" if beside_weights else "D²U² (1 + M/2k)"
     return Theorem(
         f"expected loss ≤ 2 L + 2 (1 + ρ) {removed}",
-        assumption="none; expectation over the draws, of rankings by the current function; M updates, at least k "
-        "kept, D and U in the space of the kernel",
+        assumption="none; expectation over the draws; rankings by the current function; M updates, at least k of them "
+        "kept; D and U in the space of the kernel",
     )
 
 
 def forgetron() -> Theorem:
-    """Bound the loss of the Forgetron by what it spent; a certificate computes it."""
+    """Bound the loss of the Forgetron by the cost of its removals; a certificate computes it."""
     return Theorem(
         "loss ≤ 2 L + (1 + 2ρ) D²U² (1 + s/2) + Q",
-        assumption="none; rankings by the current function; Q ≤ 15/32 of the weight moved is what removals cost, s the "
-        "logarithm of how far all was shrunk",
+        assumption="none; rankings by the current function; Q, the cost of removals, is at most 15/32 of the weight "
+        "moved; s is the logarithm of the total shrinking",
     )
 
 
@@ -144,22 +144,22 @@ def fading() -> Theorem:
     """Bound the loss of a learner that forgets against a ranker that moves; `drift.fading` computes it."""
     return Theorem(
         "loss ≤ G + U √(C S (1 + λS/2)), G = L + W P",
-        assumption="none; rankings by the current weights; P the length of the way of a ranker that moves, W a bound "
-        "on the weights, λ the rate of forgetting, S the weight moved",
+        assumption="none; rankings by the current weights; P is the length of the path of a ranker that moves, W a "
+        "bound on the weights, λ the rate of forgetting, S the weight moved",
     )
 
 
 def measured_budget() -> Theorem:
-    """Bound the loss of a function on a budget by the lengths of what it lost; a certificate computes it."""
+    """Bound the loss of a function on a budget by the lengths of what was removed; a certificate computes it."""
     return Theorem(
         "loss ≤ L + U (|f| + E)",
         assumption="none; rankings by the current function f; E is the sum of the lengths, in the space of the kernel, "
-        "of what the budget took from it",
+        "of what the budget removed from it",
     )
 
 
 def prank(margin: float = 0.0) -> Theorem:
-    """Bound the number of thresholds of PRank, with or without a margin, that are wrong; see `bounds.prank`."""
+    """Bound the number of thresholds that PRank gets wrong, with or without a margin; `bounds.prank` computes it."""
     bound = "(n R² + 1 + b)²/(4b γ²), b = max(n R² + 1, 2 margin)" if margin else "(n R² + 1)/γ²"
     return Theorem(
         f"thresholds wrong ≤ {bound}",
@@ -168,17 +168,17 @@ def prank(margin: float = 0.0) -> Theorem:
 
 
 def gradient_descent() -> Theorem:
-    """State that a learner has the regret of online gradient descent in its surrogate, and no bound in a measure."""
+    """State that a learner has the regret of online gradient descent in its surrogate, but no bound in a measure."""
     return Theorem("the regret of gradient descent")
 
 
 def leader() -> Theorem:
-    """Bound the loss of a tournament that ranks with the best so far; `bounds.leader` computes it."""
+    """Bound the loss of a tournament that ranks with the best learner so far; `bounds.leader` computes it."""
     return Theorem("leader: loss ≤ N L* + N - 1, L* the best's", assumption="none; losses from 0 to 1")
 
 
 def tracking() -> Theorem:
-    """Bound the loss of a leader that nobody is counted as far behind; `drift.tracking` computes it."""
+    """Bound the loss of `Forgetting`, in which no learner falls far behind the leader; `drift.tracking` computes it."""
     return Theorem(
         "loss ≤ N (L* + (K - 1) lag) + lag + N - 1, L* the best's in each of K parts",
         assumption="none; losses from 0 to 1, the stream cut into any K parts",
@@ -187,14 +187,9 @@ def tracking() -> Theorem:
 
 def hedge(rate: float | None = None) -> Theorem:
     """Bound the expected loss of a tournament with exponential weights; `bounds.hedge` computes it."""
-    if rate is not None:
-        return Theorem(
-            "hedge: expected loss ≤ (η L* + ln N)/(1 - exp(-η)), L* the best's",
-            assumption="none; expectation over the draws",
-        )
-    return Theorem(
-        "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)", assumption="none; expectation over the draws"
-    )
+    fixed = "(η L* + ln N)/(1 - exp(-η)), L* the best's"
+    bound = fixed if rate is not None else "the best's + √(2 T ln N) + √(ln N / 8)"
+    return Theorem(f"hedge: expected loss ≤ {bound}", assumption="none; expectation over the draws")
 
 
 def ridge() -> Theorem:

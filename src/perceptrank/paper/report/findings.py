@@ -1,4 +1,4 @@
-"""Summary of the results: one sentence for each finding, with its number, and an overview of the real data sets."""
+"""Summary of the results: a sentence for each finding, with its number, and an overview of the real data sets."""
 
 from html import escape
 
@@ -14,7 +14,7 @@ from perceptrank.paper.simulated import BoundCheck
 
 
 def findings(result: Reproduction) -> str:
-    """List what was found, each with its number, and compare learners on real data sets if there are any."""
+    """List the findings, each with its number, and compare learners on real data sets if there are any."""
     items = [*_on_losses(result.streams[0]), *_on_bounds(result.streams[0]), _on_rates(result)]
     real = result.streams[1:]
     if real:

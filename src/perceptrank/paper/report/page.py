@@ -69,7 +69,7 @@ def _read(name: str) -> str:
 def make_page(result: Reproduction, version: str) -> str:
     """Format the report as one self-contained HTML page."""
     simulated, *real = result.streams
-    parts = [Section("findings", "What is lost, and what can be", _losses(result))]
+    parts = [Section("findings", "Losses and bounds", _losses(result))]
     place = 3  # of the next figure: the rounds are the first, the losses the second
     parts.append(Section("simulated", "The separable stream in detail", sections.simulated_section(simulated, place)))
     place += len(simulated.charts) - 1
@@ -90,7 +90,7 @@ def make_page(result: Reproduction, version: str) -> str:
 
 
 def _losses(result: Reproduction) -> str:
-    """Format what was run, on what, the figure of losses, and the findings."""
+    """Format a summary of the experiments, the figure of losses, and the findings."""
     trials = result.streams[0].trials
     about = trials.source.about
     seeds = len(trials.seeds)
@@ -127,13 +127,14 @@ def check_folder(folder: Path) -> None:
 
 
 def write_report(result: Reproduction, folder: Path, version: str) -> Path:
-    """Write page, numbers, figures and curves, remove those of an earlier report, and return the path of the page."""
+    """Write the page, numbers, figures and curves; remove those of an earlier report; return the path of the page."""
     check_folder(folder)
     earlier = _earlier_figures(folder)
     for chart in result.charts:
-        for path in _files(folder, chart.name)[:2]:
+        *images, curves = _files(folder, chart.name)
+        for path in images:
             draw(chart, path)
-        write_atomically(_files(folder, chart.name)[2], _curves(chart))
+        write_atomically(curves, _curves(chart))
     plain = as_plain(result) | {"perceptrank": version}
     write_atomically(folder / _NUMBERS, json.dumps(plain, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
     page = folder / _PAGE
