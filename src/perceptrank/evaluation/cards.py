@@ -12,7 +12,7 @@ from perceptrank.io.names import printable
 
 RISING, FALLING, OTHER = "#0072B2", "#D55E00", "#8a8a8a"  # of Okabe and Ito's palette, as plots are
 _WIDTH = 120  # of the longest bar, in pixels
-_CELL = "padding:1px 8px;text-align:{side};border:0;background:none"
+_LEFT, _RIGHT = (f"padding:1px 8px;text-align:{side};border:0;background:none" for side in ("left", "right"))
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,9 @@ def card(
     >>> "&lt;b&gt;" in card("<b>", [], ["name", ""], [["<i>", Bar(0.5)]])
     True
     """
-    left = [not any(_is_right(row[k]) for row in rows) for k in range(len(headings))]
     head = "".join(
-        f'<th style="{_style(left=is_left)};opacity:.75">{_safe(heading)}</th>'
-        for heading, is_left in zip(headings, left, strict=True)
+        f'<th style="{_RIGHT if any(_is_right(row[k]) for row in rows) else _LEFT};opacity:.75">{_safe(heading)}</th>'
+        for k, heading in enumerate(headings)
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     table = f'<table style="border:0;margin:.4em 0"><tr>{head}</tr>{body}</table>' if rows else ""
@@ -66,16 +65,10 @@ def _safe(text: str) -> str:
     return escape(printable(text))
 
 
-def _style(*, left: bool) -> str:
-    return _CELL.format(side="left" if left else "right")
-
-
 def _cell(cell: CardCell) -> str:
     if isinstance(cell, Bar):
         width = round(_WIDTH * min(1.0, cell.length)) if cell.length > 0 else 0  # nor for NaN
-        block = f'<div style="height:.7em;width:{width}px;background:{cell.color};border-radius:2px"></div>'
-        return f'<td style="{_style(left=True)}">{block}</td>'
-    if cell is None:
-        return f'<td style="{_style(left=True)}"></td>'
-    text = cell if isinstance(cell, str) else f"{cell + 0.0:.4g}"
-    return f'<td style="{_style(left=not _is_right(cell))}">{_safe(text)}</td>'
+        html = f'<div style="height:.7em;width:{width}px;background:{cell.color};border-radius:2px"></div>'
+    else:
+        html = "" if cell is None else _safe(cell if isinstance(cell, str) else f"{cell + 0.0:.4g}")
+    return f'<td style="{_RIGHT if _is_right(cell) else _LEFT}">{html}</td>'

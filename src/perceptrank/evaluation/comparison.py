@@ -158,7 +158,7 @@ class Comparison:
         """Letter of each learner, the best first by the first measure of the first set."""
         values, weights = self._counted(self.measures[0], self.sets[0])
         means = np.average(values, axis=1, weights=weights).reshape(len(self.names), -1).mean(axis=1)
-        return {self.names[i]: _letter(place) for place, i in enumerate(_best_first(means))}
+        return {self.names[i]: _letter(place) for place, i in enumerate(np.argsort(-means, kind="stable").tolist())}
 
     def n_counted(self, measure: MeasureLike, on: str) -> int:
         """Return how many queries of a set a measure counts: most leave out those without relevant documents."""
@@ -212,7 +212,7 @@ class Comparison:
                 tuple(intervals.per_order[i].tolist()),
                 tuple(self.names[j] for j in by_letter if beats[i, j]),
             )
-            for i in _best_first(means)
+            for i in np.argsort(-means, kind="stable").tolist()
         ]
 
     def differences(
@@ -227,7 +227,7 @@ class Comparison:
         """Return the differences of all pairs of learners, with their intervals."""
         intervals = self._intervals(measure, on, confidence, n_resamples, seed)
         means, beats = intervals.per_order.mean(axis=1), _beats(intervals)
-        order = _best_first(means)
+        order = np.argsort(-means, kind="stable").tolist()
         return [
             PairDifference(
                 self.names[i],
@@ -267,19 +267,20 @@ class Comparison:
     def _counted(self, measure: Measure, on: str) -> tuple[Floats, Floats | None]:
         """Return the values of queries that count for all learners, a row per learner and order, and their weights."""
         orders = self._sets[on]
-        places: list[Ints | None] = [None] * len(orders)
-        if on == "progressive" and self.seeds:
-            places = [np.random.default_rng(seed).permutation(self.n_queries) for seed in self.seeds]
+        places: list[Any] = [slice(None)] * len(orders)
+        if on == "progressive" and self.seeds:  # where the queries of the stream came in each order
+            shuffled = (np.random.default_rng(seed).permutation(self.n_queries) for seed in self.seeds)
+            places = [np.argsort(order) for order in shuffled]
         values = np.array(
             [
-                _put_back(order[name].values(measure), place)
+                order[name].values(measure)[place]
                 for name in self.names
                 for order, place in zip(orders, places, strict=True)
             ]
         )
         weights, counted = orders[0][self.names[0]].query_weights, ~np.isnan(values).any(axis=0)
         if weights is not None:
-            weights = _put_back(weights, places[0])
+            weights = weights[places[0]]
             counted &= weights > 0
             weights = np.ldexp(weights[counted], -np.frexp(weights.max())[1])  # their squares are numbers
         if not counted.any():
@@ -364,24 +365,10 @@ class Comparison:
         draw_for_print(path, self.points, curves, f"running mean of {capitals(chosen)}")
 
 
-def _best_first(means: Floats) -> list[int]:
-    order: list[int] = np.lexsort((np.arange(len(means)), -means)).tolist()
-    return order
-
-
 def _beats(intervals: PairedIntervals) -> Bools:
     means = intervals.per_order.mean(axis=1)
     beats: Bools = means[:, None] - means > intervals.half_widths  # no number is larger than NaN
     return beats
-
-
-def _put_back(values: Floats, place: Ints | None) -> Floats:
-    """Return values of shuffled queries in the order of the stream: the k-th is that of query place[k]."""
-    if place is None:
-        return values
-    in_place = np.empty_like(values)
-    in_place[place] = values
-    return in_place
 
 
 def _letter(place: int) -> str:

@@ -45,11 +45,11 @@ def rule(measures: Sequence[str], margin: float, confidence: float) -> str:
     )
 
 
-def decide(incumbent: str, found: Sequence[Difference], margin: float, confidence: float) -> Decision:
+def decide(incumbent: str, rows: Sequence[Difference], margin: float, confidence: float) -> Decision:
     """Apply the rule to the differences of one challenger, of which the first is that of the measure that decides."""
-    first = found[0]
+    first = rows[0]
     name = first.model
-    losses = [row for row in found if row.high < -margin]
+    losses = [row for row in rows if row.high < -margin]
     if losses:
         lost = f"{losses[0].measure} falls by {-losses[0].difference:.4f}"
         beyond = "" if margin == 0 else f", by more than {margin:g}"
@@ -84,19 +84,19 @@ def decide(incumbent: str, found: Sequence[Difference], margin: float, confidenc
     return Decision(name, "undecided", sentence, needed)
 
 
-def n_needed(found: Difference, margin: float) -> int | None:
+def n_needed(row: Difference, margin: float) -> int | None:
     """Return how many queries would decide in four of five samples if the difference is what it is here.
 
     With n queries the standard error of the mean difference is s / √(n), s being the standard deviation of the
     differences of queries. An interval of c standard errors to each side excludes the bar with probability 0.8 if the
     bar is c + 0.84 standard errors away. None if it takes more than a billion.
     """
-    distance = abs(found.difference + margin)
-    critical = found.critical if math.isfinite(found.critical) else 2.0
-    if distance == 0 or distance * math.sqrt(_MOST) < (critical + _QUANTILE_OF_POWER) * found.deviation:
+    distance = abs(row.difference + margin)
+    critical = row.critical if math.isfinite(row.critical) else 2.0
+    if distance == 0 or distance * math.sqrt(_MOST) < (critical + _QUANTILE_OF_POWER) * row.deviation:
         return None
-    exact = ((critical + _QUANTILE_OF_POWER) * found.deviation / distance) ** 2
-    needed = max(math.ceil(exact), found.n_queries + 1)
+    exact = ((critical + _QUANTILE_OF_POWER) * row.deviation / distance) ** 2
+    needed = max(math.ceil(exact), row.n_queries + 1)
     unit = 10 ** max(0, len(str(needed)) - 2)  # two digits are more than it is good for
     return int(-(-needed // unit) * unit)
 
@@ -105,8 +105,8 @@ def _queries(n: int) -> str:
     return "1 query" if n == 1 else f"{n:,} queries"
 
 
-def _interval(found: Difference, confidence: float) -> str:
-    return f"{confidence * 100:g} % interval {found.low:+.4f} to {found.high:+.4f}, {_queries(found.n_queries)}"
+def _interval(row: Difference, confidence: float) -> str:
+    return f"{confidence * 100:g} % interval {row.low:+.4f} to {row.high:+.4f}, {_queries(row.n_queries)}"
 
 
 def summary(decisions: Sequence[Decision], means: Sequence[float]) -> tuple[Answer, str]:

@@ -161,8 +161,8 @@ class Evaluation:
 
     def _sliced(self, labels: npt.NDArray[Any], measure: Measure) -> list[Slice]:
         groups = grouped(labels)
-        found = self._differences([measure], [part for _, part in groups])
-        return [Slice(label, int(part.sum()), tuple(those)) for (label, part), those in zip(groups, found, strict=True)]
+        rows = self._differences([measure], [part for _, part in groups])
+        return [Slice(label, int(part.sum()), tuple(own)) for (label, part), own in zip(groups, rows, strict=True)]
 
     def worst(
         self, n: int | None = None, *, model: str | None = None, measure: MeasureLike | None = None

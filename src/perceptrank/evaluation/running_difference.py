@@ -38,10 +38,10 @@ class RunningDifference:
 
     Examples
     --------
-    >>> found = RunningDifference()
+    >>> running = RunningDifference()
     >>> for _ in range(100):
-    ...     found = found.after(0.5, 0.75)
-    >>> found.difference, found.interval(0.05)[0] > 0, found.log_evidence > math.log(1 / 0.05)
+    ...     running = running.after(0.5, 0.75)
+    >>> running.difference, running.interval(0.05)[0] > 0, running.log_evidence > math.log(1 / 0.05)
     (0.25, True, True)
     """
 

@@ -182,9 +182,7 @@ class Trace:
         """
         if not 0.0 < (chance := as_number(confidence)) < 1.0:
             raise ParameterError("confidence", "must be a number between 0 and 1", confidence)
-        if measure is None and not self._values:
-            raise ValueError("no measure was recorded")
-        values = self.values(next(iter(self._values)) if measure is None else measure)
+        values = self.values(self._first() if measure is None else measure)
         weights = np.ones(len(values)) if self.query_weights is None else self.query_weights
         counted = ~np.isnan(values) & (weights > 0)
         if not counted.any():
@@ -210,13 +208,16 @@ class Trace:
         """
         from perceptrank.evaluation.changes import ChangeDetector
 
-        if measure is None and not self._values:
-            raise ValueError("the trace has no measures to find changes in")
-        losses = 1 - self.values(self.measures[0] if measure is None else measure)
+        losses = 1 - self.values(self._first() if measure is None else measure)
         if self.query_weights is not None:
             losses[self.query_weights == 0] = np.nan
         # Measures may end a rounding error beyond 1.
         return ChangeDetector(false_alarms, tolerance=tolerance).add_all(np.clip(losses, 0.0, 1.0))
+
+    def _first(self) -> Measure:
+        if not self._values:
+            raise ValueError("no measure was recorded")
+        return self.measures[0]
 
     def to_frame(self, library: str = "pandas") -> Any:
         """Convert to a data frame with one row per round: `round` (from 1), the measures by name, and `mass`.

@@ -11,14 +11,7 @@ import numpy as np
 
 from perceptrank.deploy.additive import Additive, as_sum
 from perceptrank.deploy.engines.engine_server import EngineServer
-from perceptrank.deploy.engines.score_shift import (
-    NO_SHIFT,
-    SHIFT_FEATURE,
-    Shift,
-    given_shift,
-    make_shift,
-    make_tree_shift,
-)
+from perceptrank.deploy.engines.score_shift import NO_SHIFT, SHIFT_FEATURE, Shift, as_shift, make_shift, make_tree_shift
 from perceptrank.deploy.engines.trees import FloatTree, check_steps, float_trees
 from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
@@ -87,7 +80,7 @@ class FloatModel(SumTarget):
         if is_number(self.shift):
             if not 0 <= self.shift <= LARGEST:
                 raise ValueError(f"shift of the target {self.name} must be >= 0 and within float32, got {self.shift!r}")
-            object.__setattr__(self, "shift", given_shift(self.shift))
+            object.__setattr__(self, "shift", as_shift(self.shift))
         if self.url is not None:
             self.server()
 
@@ -103,8 +96,8 @@ class FloatModel(SumTarget):
         if isinstance(self.shift, Shift):
             return self
         dropped = self.left_out(folded)
-        made = make_shift(self.shift, self.name, model, function, dropped, standardised=self.normalizers)
-        return replace(self, shift=made)
+        shift = make_shift(self.shift, self.name, model, function, dropped, standardised=self.normalizers)
+        return replace(self, shift=shift)
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
         terms = self.terms(folded)
@@ -149,13 +142,13 @@ class FloatModel(SumTarget):
         if self.part == "features":
             check_steps(self.name, additive)
             return replace(self, shift=NO_SHIFT)._write_draft(list(additive.used))
-        found = float_trees(self.name, additive, self.shift.value)
-        body, own = self.tree_body(found.trees)
+        trees = float_trees(self.name, additive, self.shift.value)
+        body, own = self.tree_body(trees.trees)
         notes = [
-            *found.notes,
+            *trees.notes,
             "a feature that a document does not match is 0: it must be 0 in learning, too",
             *own,
-            *self._constant_notes(found.dropped),
+            *self._constant_notes(trees.dropped),
         ]
         return json.dumps(body, indent=1) + "\n", notes
 
@@ -165,33 +158,33 @@ class FloatModel(SumTarget):
 
     def terms(self, folded: Folded) -> list[FloatTerm]:
         """Return the features that have a weight; raise if float32 cannot hold a number."""
-        found = []
+        terms = []
         for place, (name, weight, offset) in zip(folded.places.tolist(), folded.terms(), strict=True):
             spread = float(folded.spreads[place])
             exact = (weight * spread, offset, spread) if self.normalizers else (weight, 0.0, 1.0)
             with np.errstate(over="ignore", under="ignore"):
                 term = FloatTerm(name, *(float(np.float32(number)) for number in exact))
-            for what, number, given in zip(("weight", "mean", "spread"), term[1:], exact, strict=True):
+            for what, number, full in zip(("weight", "mean", "spread"), term[1:], exact, strict=True):
                 lost = abs(number) < SMALLEST if what != "mean" else False  # smaller numbers have few digits, or none
                 if lost or not math.isfinite(number):
                     raise ValueError(
-                        f"{self.name} computes with float32, which cannot hold the {what} {given:g} of the feature "
+                        f"{self.name} computes with float32, which cannot hold the {what} {full:g} of the feature "
                         f"{name!r}: scale the feature, or export to 'python', 'javascript', 'sql' or 'onnx'"
                     )
-            found.append(term)
+            terms.append(term)
         if self.shift.value:
             if SHIFT_FEATURE in folded.names:
                 raise ValueError(f"a feature is called {SHIFT_FEATURE!r}, as that of the shift: rename it")
-            found.append(FloatTerm(SHIFT_FEATURE, self.shift.value, 0.0, 1.0))
-        return found
+            terms.append(FloatTerm(SHIFT_FEATURE, self.shift.value, 0.0, 1.0))
+        return terms
 
     def left_out(self, folded: Folded) -> float:
         """Return what was left out of every score."""
         return folded.bias if self.normalizers else folded.constant
 
     def drops(self, function: RankingFunction) -> float:
-        given = as_sum(function)
-        return float_trees(self.name, given).dropped if isinstance(given, Additive) else self.left_out(given)
+        model = as_sum(function)
+        return float_trees(self.name, model).dropped if isinstance(model, Additive) else self.left_out(model)
 
     def tolerance(self, function: RankingFunction) -> float:
         return 4 * ULP * len(as_sum(function).places)
@@ -217,19 +210,17 @@ class FloatModel(SumTarget):
             raise ValueError(f"a draft of features has no scores: parity is of {self.name} with part='model'")
         if self.url is None:
             return super().scores(function, export, X, offsets)
-        given = as_sum(function)
+        model = as_sum(function)
         with np.errstate(over="ignore"):
-            values = given.columns(X).astype(np.float32)
+            values = model.columns(X).astype(np.float32)
         if not np.isfinite(values).all():
             raise ValueError(f"{self.name} computes with float32, which cannot hold some values of the features")
-        if isinstance(given, Additive):
-            trees = float_trees(self.name, given, self.shift.value).trees
-            plain = replace(self, shift=NO_SHIFT)
-            return plain.ask_scores(
-                self.server(), list(given.used), lambda target: target.tree_body(trees)[0], values, offsets
-            )
-        terms = self.terms(given)
-        return self.ask_scores(self.server(), list(given.used), lambda target: target.body(terms), values, offsets)
+        server, names = self.server(), list(model.used)
+        if isinstance(model, Additive):
+            trees, plain = float_trees(self.name, model, self.shift.value).trees, replace(self, shift=NO_SHIFT)
+            return plain.ask_scores(server, names, lambda target: target.tree_body(trees)[0], values, offsets)
+        terms = self.terms(model)
+        return self.ask_scores(server, names, lambda target: target.body(terms), values, offsets)
 
     @abstractmethod
     def ask_name(self, server: EngineServer) -> str:

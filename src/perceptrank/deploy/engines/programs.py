@@ -18,10 +18,10 @@ DOCUMENTS, SCORES = "documents.tsv", "scores.txt"
 
 def find_program(name: str, purpose: str) -> str:
     """Return the path of a program; raise if it is not there."""
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise FileNotFoundError(f"{purpose} is run by the program {name}, which is not on the PATH: install it")
-    return found
+    return path
 
 
 def run_program(command: list[str], *, folder: str | None = None, text: str | None = None) -> str:
@@ -47,18 +47,18 @@ def build_classpath(folder: str, *, offline: bool) -> str:
         raise FileNotFoundError(f"harness must be a folder with a pom.xml and a Harness.java, got {folder!r}")
     maven = find_program("mvn", f"the harness {folder}")
     with tempfile.TemporaryDirectory() as place:
-        made = Path(place, "classpath")
+        file = Path(place, "classpath")
         words = ["-q", "-B", *(["--offline"] if offline else []), "-f", str(Path(folder, "pom.xml"))]
-        run_program([maven, *words, f"-Dmdep.outputFile={made}", "dependency:build-classpath"])
-        return made.read_text(encoding="utf-8").strip()
+        run_program([maven, *words, f"-Dmdep.outputFile={file}", "dependency:build-classpath"])
+        return file.read_text(encoding="utf-8").strip()
 
 
 def version_of(folder: str, artefact: str) -> str:
     """Return the version of an artefact that a harness runs."""
-    found = re.search(rf"\b{re.escape(artefact)}-(\d[\w.]*)\.jar", classpath(folder))
-    if found is None:
+    match = re.search(rf"\b{re.escape(artefact)}-(\d[\w.]*)\.jar", classpath(folder))
+    if match is None:
         raise ValueError(f"harness must depend on {artefact}, which the pom.xml in {folder!r} does not")
-    return found[1]
+    return match[1]
 
 
 def run_harness(folder: str, files: dict[str, str], fields: list[str], columns: Any, missing: str) -> Floats:

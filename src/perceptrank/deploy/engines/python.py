@@ -108,13 +108,13 @@ class PythonFunction(SumTarget):
         return f"{platform.python_implementation()} {platform.python_version()}"
 
     def run(self, model: Folded | Additive, text: str, columns: Any) -> Floats:
-        made: dict[str, Any] = {}
-        exec(compile(text, "<exported>", "exec"), made)
-        return np.array([made["score"](dict(zip(model.used, row, strict=True))) for row in columns.tolist()])
+        names: dict[str, Any] = {}
+        exec(compile(text, "<exported>", "exec"), names)
+        return np.array([names["score"](dict(zip(model.used, row, strict=True))) for row in columns.tolist()])
 
 
-def _settings(given: Folded | Additive) -> dict[str, Any]:
+def _settings(model: Folded | Additive) -> dict[str, Any]:
     absent, value = "A feature that is absent is an error.", "features[name]"
-    if given.is_sparse:
+    if model.is_sparse:
         absent, value = "A feature that is absent is 0.", "features.get(name, 0.0)"
-    return {"algorithm": given.algorithm, "bias": given.bias, "absent": absent, "value": value}
+    return {"algorithm": model.algorithm, "bias": model.bias, "absent": absent, "value": value}

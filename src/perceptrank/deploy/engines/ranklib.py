@@ -63,27 +63,25 @@ class RankLibModel(SumTarget):
         return _HEAD + " ".join(f"{place + 1}:{weights[place]!r}" for place in places) + "\n", notes
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        found = float_trees(self.name, additive)
+        sums = float_trees(self.name, additive)
         lines = [
-            f'\t<tree id="{number}" weight="1.0">\n{_xml(tree)}\t</tree>' for number, tree in enumerate(found.trees, 1)
+            f'\t<tree id="{number}" weight="1.0">\n{_xml(tree)}\t</tree>' for number, tree in enumerate(sums.trees, 1)
         ]
-        most = max(len(tree.leaves) for tree in found.trees)
-        text = _TREES_HEAD.format(trees=len(found.trees), leaves=most) + "\n".join(
-            ["<ensemble>", *lines, "</ensemble>"]
-        )
+        most = max(len(tree.leaves) for tree in sums.trees)
+        text = _TREES_HEAD.format(trees=len(sums.trees), leaves=most) + "\n".join(["<ensemble>", *lines, "</ensemble>"])
         first, last = additive.curves[0], additive.curves[-1]
         notes = [
-            *found.notes,
+            *sums.notes,
             f"features are numbers, their columns from 1 on: {first.place + 1} for {first.name!r}, {last.place + 1} "
             f"for {last.name!r}",
             "RankLib must not normalise features (no -norm): thresholds are of raw features",
-            *note_no_bias(found.dropped),
+            *note_no_bias(sums.dropped),
         ]
         return text + "\n", notes
 
     def drops(self, function: RankingFunction) -> float:
-        given = as_sum(function)
-        return float_trees(self.name, given).dropped if isinstance(given, Additive) else given.constant
+        model = as_sum(function)
+        return float_trees(self.name, model).dropped if isinstance(model, Additive) else model.constant
 
     def tolerance(self, function: RankingFunction) -> float:
         return 4 * ULP * len(as_sum(function).places)

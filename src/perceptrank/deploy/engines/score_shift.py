@@ -35,14 +35,14 @@ class Shift(NamedTuple):
 NO_SHIFT = Shift(0.0, "")
 
 
-def given_shift(value: float) -> Shift:
+def as_shift(value: float) -> Shift:
     """Return the shift of a number."""
     rounded = float(np.float32(value))
     return Shift(rounded, _promise(rounded, _such(rounded))) if rounded else NO_SHIFT
 
 
 def make_shift(
-    given: Any, target: str, model: Any, function: RankingFunction, dropped: float, *, standardised: bool
+    shift: Any, target: str, model: Any, function: RankingFunction, dropped: float, *, standardised: bool
 ) -> Shift:
     """Return a shift that makes scores 0 or more: of all documents without negative features, of a file, or a stream.
 
@@ -51,7 +51,7 @@ def make_shift(
     folded = fold_function(function)
     weights = folded.weights[folded.places]
     offsets = np.abs(folded.offsets[folded.places]) if standardised else np.zeros(len(weights))
-    if isinstance(given, str) and given == "auto":
+    if isinstance(shift, str) and shift == "auto":
         falling = [name for name, weight, _ in folded.terms() if weight < 0.0]
         if falling:
             some = ", ".join(map(repr, falling[:_NAMED])) + (", ..." if len(falling) > _NAMED else "")
@@ -64,41 +64,41 @@ def make_shift(
             folded.constant - dropped, float(weights @ offsets), len(weights), "documents without negative features"
         )
     least, size, documents = math.inf, 0.0, 0
-    for X, scores in _score(given, target, model, function):
+    for X, scores in _score(shift, target, model, function):
         least = min(least, float(np.min(scores)) - dropped)
         size = max(size, float(((np.abs(folded.columns(X)) + offsets) @ np.abs(weights)).max()))
         documents += len(scores)
-    return _enough(least, size, len(weights), _documents_of(given, documents))
+    return _enough(least, size, len(weights), _documents_of(shift, documents))
 
 
-def make_tree_shift(given: Any, target: str, model: Any, function: RankingFunction, trees: FloatTrees) -> Shift:
+def make_tree_shift(shift: Any, target: str, model: Any, function: RankingFunction, trees: FloatTrees) -> Shift:
     """Return a shift that makes scores 0 or more, of a model as trees: of all documents, of a file, or a stream."""
-    if isinstance(given, Shift):
-        return given._replace(promise=_promise(given.value, _such(given.value), _IN_LEAVES)) if given.value else given
-    if isinstance(given, str) and given == "auto":
+    if isinstance(shift, Shift):
+        return shift._replace(promise=_promise(shift.value, _such(shift.value), _IN_LEAVES)) if shift.value else shift
+    if isinstance(shift, str) and shift == "auto":
         least = math.fsum(min(tree.leaves) for tree in trees.trees)
         return _enough(least, trees.size, len(trees.trees), "all documents", _IN_LEAVES)
     least, documents = math.inf, 0
-    for _, scores in _score(given, target, model, function):
+    for _, scores in _score(shift, target, model, function):
         least, documents = min(least, float(np.min(scores)) - trees.dropped), documents + len(scores)
-    return _enough(least, trees.size, len(trees.trees), _documents_of(given, documents), _IN_LEAVES)
+    return _enough(least, trees.size, len(trees.trees), _documents_of(shift, documents), _IN_LEAVES)
 
 
-def _score(given: Any, target: str, model: Any, function: RankingFunction) -> Iterator[tuple[AnyFeatures, Floats]]:
+def _score(shift: Any, target: str, model: Any, function: RankingFunction) -> Iterator[tuple[AnyFeatures, Floats]]:
     """Yield features and the model's scores of the documents of a file or a stream, in double precision."""
-    if isinstance(given, (str, os.PathLike)):
-        letor: dict[str, Any] = {"n_features": len(function.names)} if format_of(given) == "letor" else {}
-        given = open_sources([given], **letor)
-    if not isinstance(given, (QueryStream, Iterable)) or isinstance(given, bytes):
-        raise ValueError(f"shift of the target {target} must be a number, 'auto', a file or a stream, got {given!r}")
-    for block in as_blocks(given, required=True):
+    if isinstance(shift, (str, os.PathLike)):
+        letor: dict[str, Any] = {"n_features": len(function.names)} if format_of(shift) == "letor" else {}
+        shift = open_sources([shift], **letor)
+    if not isinstance(shift, (QueryStream, Iterable)) or isinstance(shift, bytes):
+        raise ValueError(f"shift of the target {target} must be a number, 'auto', a file or a stream, got {shift!r}")
+    for block in as_blocks(shift, required=True):
         for part in block.blocks():
             aligned = function.aligned(part)
             yield aligned.X, model.scores(aligned)
 
 
-def _documents_of(given: Any, n: int) -> str:
-    return f"the {n:,} documents of {os.fspath(given) if isinstance(given, (str, os.PathLike)) else 'the stream'}"
+def _documents_of(shift: Any, n: int) -> str:
+    return f"the {n:,} documents of {os.fspath(shift) if isinstance(shift, (str, os.PathLike)) else 'the stream'}"
 
 
 def _enough(least: float, size: float, n: int, what: str, how: str = _BY_FEATURE) -> Shift:

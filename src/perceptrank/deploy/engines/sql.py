@@ -59,19 +59,19 @@ class SqlQuery(SumTarget):
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
         return self._write(additive)
 
-    def _write(self, given: Folded | Additive) -> tuple[str, list[str]]:
-        self._check_names([*given.used, self.score])
+    def _write(self, model: Folded | Additive) -> tuple[str, list[str]]:
+        self._check_names([*model.used, self.score])
         notes = ["a document's score is NULL if one of its features is"]
-        if given.is_sparse:
+        if model.is_sparse:
             notes = ["a feature that is NULL counts as 0, as those that are absent did in learning"]
-        if isinstance(given, Additive):
-            kind, terms = "a sum of functions of features", [self._case(curve, given) for curve in given.curves]
+        if isinstance(model, Additive):
+            kind, terms = "a sum of functions of features", [self._case(curve, model) for curve in model.curves]
         else:
-            kind, terms = "a linear model", [self._term(term, given.is_sparse) for term in given.terms()]
-        if given.bias:
-            terms.append(self._number(given.bias))
+            kind, terms = "a linear model", [self._term(term, model.is_sparse) for term in model.terms()]
+        if model.bias:
+            terms.append(self._number(model.bias))
         text = (
-            f"-- Scores of documents: {kind} ({given.algorithm}) that perceptrank has exported, for {self.dialect}.\n"
+            f"-- Scores of documents: {kind} ({model.algorithm}) that perceptrank has exported, for {self.dialect}.\n"
             f"SELECT *, {_sum(terms)} AS {quoted(self.score)}\nFROM {self._table()}\n"
         )
         return text, notes
@@ -156,8 +156,8 @@ class SqlQuery(SumTarget):
                     **dict(zip(names, np.ascontiguousarray(columns.T), strict=True)),
                 }
                 connection.register("documents", table)
-                found = connection.execute(f"SELECT {quoted(self.score)} FROM ({statement}) ORDER BY {quoted(place)}")
-                return np.asarray(found.fetchnumpy()[self.score], np.float64)
+                rows = connection.execute(f"SELECT {quoted(self.score)} FROM ({statement}) ORDER BY {quoted(place)}")
+                return np.asarray(rows.fetchnumpy()[self.score], np.float64)
         statement = self._over(text, f"pg_temp.{quoted('documents')}")
         declared = ", ".join(f"{quoted(name)} double precision" for name in names)
         rows = "\n".join("\t".join(map(repr, [i, *row])) for i, row in enumerate(columns.tolist()))

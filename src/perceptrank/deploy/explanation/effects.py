@@ -100,19 +100,19 @@ def effects_of(terms: Terms, measured: Floats | None = None) -> Effects:
         up[curve.feature] |= curve.sign > 0 or (curve.sign == 0 and curve.spread > 0)
         down[curve.feature] |= curve.sign < 0 or (curve.sign == 0 and curve.spread > 0)
     signs = up.astype(np.int64) - down.astype(np.int64)
-    importance, found_by = np.sqrt(squares), WITHIN_QUERIES if within else FROM_TRANSFORMS
+    importance, importance_is = np.sqrt(squares), WITHIN_QUERIES if within else FROM_TRANSFORMS
     if np.isnan(importance).any():
-        found_by = UNKNOWN
+        importance_is = UNKNOWN
     if measured is not None:
-        importance, found_by = measured, FROM_STREAM
+        importance, importance_is = measured, FROM_STREAM
     net = np.where(signs == 0, np.sign(rising), signs) * importance
-    return Effects(signs, net, importance, found_by, curves)
+    return Effects(signs, net, importance, importance_is, curves)
 
 
 def _curves(terms: Terms, part: Part) -> list[Curve]:
     """Return the curves of features in bins that have a weight."""
     outputs = part.outputs
-    found = []
+    curves = []
     chosen = np.flatnonzero(outputs.curve >= 0)
     values = part.weights[chosen] * outputs.factor[chosen]
     outputs = outputs.take(chosen)
@@ -125,8 +125,8 @@ def _curves(terms: Terms, part: Part) -> list[Curve]:
         of = "" if before.label == "weight" else before.label
         for row in np.flatnonzero(table.any(axis=1)).tolist():
             edges = functions.edges[columns[row]]
-            found.append(_curve(functions.kind, int(sources[row]), of, edges, table[row]))
-    return found
+            curves.append(_curve(functions.kind, int(sources[row]), of, edges, table[row]))
+    return curves
 
 
 def _curve(kind: str, feature: int, of: str, edges: Floats, weights: Floats) -> Curve:
@@ -180,25 +180,25 @@ def measure_importance(models: list[Terms], stream: Blocks) -> list[Floats]:
     return [np.sqrt(sums / n_documents) for sums in squares]
 
 
-def _squares(given: Floats | Products, block: QueryStream, n_features: int) -> Floats:
+def _squares(contributions: Floats | Products, block: QueryStream, n_features: int) -> Floats:
     """Return the sum of squared deviations from the query's mean, of each feature's contribution."""
     lengths = np.diff(block.offsets)
-    if not isinstance(given, Products):
+    if not isinstance(contributions, Products):
         # From the first document on, so that what all have in common, however large, costs no digits.
-        apart = given - np.repeat(given[block.offsets[:-1]], lengths, axis=0)
+        apart = contributions - np.repeat(contributions[block.offsets[:-1]], lengths, axis=0)
         sums = np.add.reduceat(apart, block.offsets[:-1], axis=0)
         apart -= np.repeat(sums / lengths[:, None], lengths, axis=0)
         squares: Floats = np.einsum("ij,ij->j", apart, apart)
         return squares
-    query_of = np.repeat(np.arange(len(block)), lengths)[given.rows]
-    keys, places = np.unique(query_of * n_features + given.features, return_inverse=True)
+    query_of = np.repeat(np.arange(len(block)), lengths)[contributions.rows]
+    keys, places = np.unique(query_of * n_features + contributions.features, return_inverse=True)
     n_present = np.bincount(places, minlength=len(keys))
-    sums_of: Any = np.bincount(places, given.values, len(keys))
+    sums_of: Any = np.bincount(places, contributions.values, len(keys))
     means = sums_of / lengths[keys // n_features]
-    around: Any = np.bincount(places, (given.values - means[places]) ** 2, len(keys))
+    around: Any = np.bincount(places, (contributions.values - means[places]) ** 2, len(keys))
     around += (lengths[keys // n_features] - n_present) * means**2  # of documents without the feature
-    found: Any = np.bincount(keys % n_features, around, n_features)
-    return np.asarray(found, np.float64)
+    totals: Any = np.bincount(keys % n_features, around, n_features)
+    return np.asarray(totals, np.float64)
 
 
 class FeatureChange(NamedTuple):

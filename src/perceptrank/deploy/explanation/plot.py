@@ -20,19 +20,19 @@ _FEW = 3  # points that are never crowded
 _TICKS = 5
 
 
-def draw_explanation(found: "Explanation", path: str | os.PathLike[str], top: int) -> None:
+def draw_explanation(explanation: "Explanation", path: str | os.PathLike[str], top: int) -> None:
     """Draw an explanation; the suffix of the path selects the image format."""
-    if not found.n_weighted:
+    if not explanation.n_weighted:
         raise ValueError("all weights are 0: there is nothing to draw")
-    with saved_figure(path, f"what {found.name} has learned") as figure:
-        if found.curves:
-            _draw_curves(found, figure, top)
+    with saved_figure(path, f"what {explanation.name} has learned") as figure:
+        if explanation.curves:
+            _draw_curves(explanation, figure, top)
         else:
-            _draw_bars(found, figure, top)
+            _draw_bars(explanation, figure, top)
 
 
-def _draw_curves(found: "Explanation", figure: Any, top: int) -> None:
-    curves = [(name, own) for name, all_own in found.curves.items() for own in all_own][:top]
+def _draw_curves(explanation: "Explanation", figure: Any, top: int) -> None:
+    curves = [(name, own) for name, all_own in explanation.curves.items() for own in all_own][:top]
     across = min(_ACROSS, len(curves))
     down = math.ceil(len(curves) / across)
     figure.set_size_inches(3.2 * across, 2.3 * down)
@@ -47,14 +47,14 @@ def _draw_curves(found: "Explanation", figure: Any, top: int) -> None:
         axes.plot(x, y, color=color, drawstyle="default" if curve.is_linear else "steps-post", linewidth=1.6)
         axes.axhline(0.0, color="#8a8a8a", linewidth=0.6)
         axes.set_title(literal(_short(name)), loc="left", fontsize=9)
-        said = [f"its {curve.of}"] if curve.of else []
+        labels = [f"its {curve.of}"] if curve.of else []
         if _is_crowded(x):
             _space_evenly(axes, x)
-            said.append("edges evenly spaced")
+            labels.append("edges evenly spaced")
         else:
             axes.locator_params(axis="x", nbins=5)
-        if said:
-            axes.set_xlabel(literal(", ".join(said)), fontsize=7, labelpad=1)
+        if labels:
+            axes.set_xlabel(literal(", ".join(labels)), fontsize=7, labelpad=1)
         axes.tick_params(labelsize=7)
         axes.xaxis.get_offset_text().set_fontsize(7)
         axes.spines[["top", "right"]].set_visible(False)
@@ -88,8 +88,8 @@ def _space_evenly(axes: Any, x: Any) -> None:
     axes.minorticks_off()
 
 
-def _draw_bars(found: "Explanation", figure: Any, top: int) -> None:
-    rows = found.largest(top)[::-1]
+def _draw_bars(explanation: "Explanation", figure: Any, top: int) -> None:
+    rows = explanation.largest(top)[::-1]
     known = not math.isnan(rows[0].share)
     sizes = [row.importance if known else sum(map(abs, row.weights.values())) for row in rows]
     signed = [-size if row.sign == "-" else size for row, size in zip(rows, sizes, strict=True)]

@@ -10,14 +10,14 @@ from perceptrank.deploy.explanation.effects import count_changes
 from perceptrank.deploy.explanation.text_layout import (
     GAP,
     LONGEST_NAME,
-    clipped,
+    add_bars,
+    clip,
     number,
-    padded,
+    pad,
     spark,
     table,
     width_of,
-    with_bars,
-    wrapped,
+    wrap,
 )
 from perceptrank.io.names import one_line
 
@@ -31,19 +31,19 @@ _IN_WORDS = 3
 def explanation_text(explanation: "Explanation", width: int, top: int) -> str:
     """Return an explanation in lines of at most so many characters."""
     rows = explanation.largest(top)
-    blocks = [wrapped([f"{explanation.name}: {explanation.settings}", *explanation.history.lines], width)]
+    blocks = [wrap([f"{explanation.name}: {explanation.settings}", *explanation.history.lines], width)]
     if rows:
         rest, without = max(0, explanation.n_weighted - top), explanation.n_features - explanation.n_weighted
         counts = ([f"{rest:,} more"] if rest else []) + ([f"{without:,} without weight"] if without else [])
         blocks.append(_feature_table(explanation, rows, width) + ([f"({', '.join(counts)})"] if counts else []))
         legend = [f"importance: {explanation.importance_is}", *_legend(explanation, rows)]
-        blocks.append(wrapped(legend, width, hanging=True))
-        blocks.append(wrapped([sentence(explanation, row) for row in rows[:_IN_WORDS]], width, hanging=True))
+        blocks.append(wrap(legend, width, hanging=True))
+        blocks.append(wrap([sentence(explanation, row) for row in rows[:_IN_WORDS]], width, hanging=True))
     else:
         blocks.append(["All weights are 0: all documents have the same score."])
     if explanation.changes:
         blocks.append(_change_table(explanation, width, top))
-    blocks.append(wrapped([f"note: {note}" for note in explanation.notes], width, hanging=True))
+    blocks.append(wrap([f"note: {note}" for note in explanation.notes], width, hanging=True))
     return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
 
 
@@ -87,14 +87,14 @@ def _feature_table(explanation: "Explanation", rows: "tuple[FeatureEffect, ...]"
     cells = [[cell if isinstance(cell, str) else number(cell) for cell in own] for _, own in columns]
     lines = table(heads, cells, [head not in ("feature", "", "curve") for head in heads], width)
     largest = max(row.share for row in rows) or 1.0
-    return with_bars(lines, [row.share / largest for row in rows], width) if "importance" in heads else lines
+    return add_bars(lines, [row.share / largest for row in rows], width) if "importance" in heads else lines
 
 
 def _change_table(explanation: "Explanation", width: int, top: int) -> list[str]:
     moved = [change for change in explanation.changes if change.kind != "kept"]
     kinds = count_changes(explanation.changes)
     head = f"Since the other model: {kinds}. Shares of all that moves scores, with their signs:"
-    lines = wrapped([head], width)
+    lines = wrap([head], width)
     if moved:
         rows = [[row.feature, row.kind, _share(row.before), _share(row.now)] for row in moved[:top]]
         cells = list(map(list, zip(*rows, strict=True)))
@@ -170,15 +170,15 @@ def query_text(query: Contributions, *, width: int = 80, documents: int = 10) ->
     contributions = ["contributions", *(_largest(query, rank, room) for rank in shown)]
     head = f"query {one_line(str(query.qid))}: {len(query):,} documents"
     head += f", the best {len(shown)}" if len(shown) < len(query) else ""
-    lines = [f"{padded(line, widest)}{GAP}{own}".rstrip() for line, own in zip(lines, contributions, strict=True)]
+    lines = [f"{pad(line, widest)}{GAP}{own}".rstrip() for line, own in zip(lines, contributions, strict=True)]
     return "\n".join([head, *lines]) + "\n"
 
 
 def _largest(query: Contributions, rank: int, room: int) -> str:
     text = ""
     for name, value in query.largest(rank, 12):
-        term = f"{clipped(one_line(name), LONGEST_NAME)} {value:+.3g}"
-        longer = f"{text}{GAP}{term}" if text else clipped(term, room)
+        term = f"{clip(one_line(name), LONGEST_NAME)} {value:+.3g}"
+        longer = f"{text}{GAP}{term}" if text else clip(term, room)
         if width_of(longer) > room:
             break
         text = longer
@@ -208,5 +208,5 @@ def why_text(query: Contributions, first: str, second: str, *, width: int = 80, 
     lines = table(["feature", "first", "second", "difference"], cells, [False, True, True, True], width)
     largest = abs(shown[0].difference) or 1.0
     shares = [abs(row.difference) / largest for row in shown] + ([0.0] if rest else [])
-    lines = with_bars(lines, shares, width)
-    return "\n".join([*wrapped([f"{head}."], width), *lines]) + "\n"
+    lines = add_bars(lines, shares, width)
+    return "\n".join([*wrap([f"{head}."], width), *lines]) + "\n"

@@ -38,7 +38,7 @@ def table(heads: list[str], cells: list[list[str]], right: list[bool], width: in
     lines = []
     for row in rows:
         fitted = [
-            padded(clipped(cell, size), size, to_right=to_right)
+            pad(clip(cell, size), size, to_right=to_right)
             for cell, size, to_right in zip(row, sizes, right, strict=False)
         ]
         lines.append(GAP.join(fitted).rstrip())
@@ -53,14 +53,14 @@ def _whole(titles: list[list[str]], columns: list[list[str]]) -> int:
     return sum(_size(*pair) + len(GAP) for pair in zip(titles, columns, strict=True)) - len(GAP)
 
 
-def with_bars(lines: list[str], shares: list[float], width: int) -> list[str]:
+def add_bars(lines: list[str], shares: list[float], width: int) -> list[str]:
     """Draw a bar behind each of the last lines, if there is room."""
     widest = max(map(width_of, lines))
     room = min(_BAR, width - widest - len(GAP))
     if room < _LEAST_BAR:
         return lines
     bars = [""] * (len(lines) - len(shares)) + [bar(share, room) for share in shares]
-    return [f"{padded(line, widest)}{GAP}{drawn}".rstrip() for line, drawn in zip(lines, bars, strict=True)]
+    return [f"{pad(line, widest)}{GAP}{drawn}".rstrip() for line, drawn in zip(lines, bars, strict=True)]
 
 
 def number(value: float | None) -> str:
@@ -97,18 +97,18 @@ def width_of(text: str) -> int:
     return cell_len(text)
 
 
-def padded(text: str, size: int, *, to_right: bool = False) -> str:
+def pad(text: str, size: int, *, to_right: bool = False) -> str:
     """Fill text up to so many places."""
     blank = " " * max(0, size - width_of(text))
     return blank + text if to_right else text + blank
 
 
-def clipped(text: str, size: int) -> str:
+def clip(text: str, size: int) -> str:
     """Cut text that takes more places than there are.
 
     Examples
     --------
-    >>> clipped("title_bm25", 6), clipped("title", 6)
+    >>> clip("title_bm25", 6), clip("title", 6)
     ('title…', 'title')
     """
     from rich.cells import set_cell_size
@@ -118,7 +118,7 @@ def clipped(text: str, size: int) -> str:
     return set_cell_size(text, max(0, size - 1)).rstrip() + "…"
 
 
-def wrapped(texts: list[str], width: int, *, hanging: bool = False) -> list[str]:
+def wrap(texts: list[str], width: int, *, hanging: bool = False) -> list[str]:
     """Break texts into lines between words; words that are too long are clipped."""
     lines = []
     for text in texts:
@@ -128,6 +128,6 @@ def wrapped(texts: list[str], width: int, *, hanging: bool = False) -> list[str]
             if line.strip() and width_of(longer) > width:
                 lines.append(line)
                 longer = ("  " if hanging else "") + word
-            line = clipped(longer, width)
+            line = clip(longer, width)
         lines.append(line)
     return lines
