@@ -33,6 +33,7 @@ def test_what_is_refused(run, files, options, message):
     assert message in " ".join(result.output.split())
 
 
+@pytest.mark.engine
 @pytest.mark.filterwarnings("default")
 def test_files_are_learned_on_local_processes(run, files, tmp_path):
     pytest.importorskip("distributed")
@@ -67,6 +68,7 @@ def plugin(tmp_path):
         unregister("means")
 
 
+@pytest.mark.engine
 @pytest.mark.filterwarnings("default")
 def test_learners_are_compared_on_local_processes(run, files, plugin):
     """Also those of plugins, whose content workers are given: they have not loaded the file."""

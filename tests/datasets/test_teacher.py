@@ -10,7 +10,7 @@ REAL = pr.mslr_shaped(40, n_documents=15, n_features=5, seed=3)
 
 
 def test_the_same_stream_every_time_and_a_prefix_of_longer_ones():
-    short, long = (pr.teacher_stream(REAL, n, n_trees=10) for n in (1050, 1100))
+    short, long = (pr.teacher_stream(REAL, n, n_trees=2) for n in (1050, 1100))
     blocks = list(short)
     assert [len(block) for block in blocks] == [1000, 50]
     again = pr.QueryStream.concatenate(short)
@@ -20,12 +20,12 @@ def test_the_same_stream_every_time_and_a_prefix_of_longer_ones():
     assert np.array_equal(longer.X[:n], again.X)
     assert np.array_equal(longer.relevance[:n], again.relevance)
     assert longer.qids.tolist() == list(range(1100))
-    other = pr.QueryStream.concatenate(pr.teacher_stream(REAL, 1050, n_trees=10, seed=1))
+    other = pr.QueryStream.concatenate(pr.teacher_stream(REAL, 1050, n_trees=2, seed=1))
     assert not np.array_equal(other.offsets, again.offsets)
 
 
 def test_grades_and_lengths_are_as_frequent_as_the_real_ones():
-    stream = pr.QueryStream.concatenate(pr.teacher_stream(REAL, 3000, n_trees=10))
+    stream = pr.QueryStream.concatenate(pr.teacher_stream(REAL, 3000, n_trees=2))
     for grade in np.unique(REAL.relevance):
         assert np.mean(stream.relevance == grade) == pytest.approx(np.mean(REAL.relevance == grade), abs=0.02)
     assert set(np.diff(stream.offsets)) <= set(np.diff(REAL.offsets))

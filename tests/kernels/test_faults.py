@@ -343,6 +343,7 @@ for warning in caught:
 """
 
 
+@pytest.mark.engine
 def test_with_a_numba_of_other_names_kernels_are_compiled_in_memory(tmp_path):
     variables = os.environ | {"PERCEPTRANK_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", OTHER_NUMBA]

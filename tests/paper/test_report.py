@@ -84,6 +84,7 @@ def results(folder):
     return json.loads((folder / "results.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.deep
 def test_going_on_changes_no_number(folder, results):
     settings = Settings(folder.parent / "data", quick=True, seed=4, n_seeds=2)
     expected = as_plain(reproduce(settings))

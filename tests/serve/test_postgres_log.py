@@ -160,6 +160,7 @@ def own_server():
     made.close()
 
 
+@pytest.mark.engine
 def test_a_server_that_goes_away_turns_learning_off_and_on_again(tmp_path, own_server):
     made, database = queries(40), own_server.new_database()
     ranker = ServedRanker(tmp_path / "r", settings=QUIET, database=database)

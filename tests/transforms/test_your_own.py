@@ -167,6 +167,7 @@ class Halves(Transform):
 """
 
 
+@pytest.mark.engine
 def test_a_file_of_transforms_is_a_plugin_of_the_command_line(tmp_path):
     (tmp_path / "own.py").write_text(PLUGIN)
     pr.write_letor(pr.separable(20, n_features=3).stream, tmp_path / "train.txt")

@@ -149,7 +149,7 @@ def by_layout(dense: Kernel, sparse: Callable[..., Any]) -> Kernel:
     that calls it knows which of the two it is when it is compiled.
     """
     if not extending.is_jitted(dense):  # with NUMBA_DISABLE_JIT
-        return cast(Kernel, lambda *given: (sparse if _has_tuple(dense, given, tuple) else dense)(*given))
+        return cast(Kernel, lambda *values: (sparse if _has_tuple(dense, values, tuple) else dense)(*values))
     chosen: Any = helper(cast(Any, dense).py_func)
     chosen.__class__ = _ByLayout
     chosen.kernels = dense, sparse
@@ -188,9 +188,9 @@ class _ByLayout(_Helper):
         return self._for(sig.args if hasattr(sig, "args") else sig).get_overload(sig)
 
 
-def _has_tuple(function: Any, given: Any, kind: type) -> bool:
+def _has_tuple(function: Any, values: Any, kind: type) -> bool:
     names = function.__code__.co_varnames
-    features = given[names.index("X")] if "X" in names[: len(given)] else given[names.index("block")][0]
+    features = values[names.index("X")] if "X" in names[: len(values)] else values[names.index("block")][0]
     return isinstance(features, kind)
 
 

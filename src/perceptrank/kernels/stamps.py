@@ -25,13 +25,8 @@ _INTRINSIC: Any = getattr(extending, "_Intrinsic", ())  # without it `cache` use
 _VERSIONED = sys.stdlib_module_names | {"numpy", "numba", "llvmlite"}
 
 # Settings of Numba that change the machine code and that its own cache overlooks.
-_SETTINGS = (
-    "BOUNDSCHECK",
-    "OPT",
-    "LOOP_VECTORIZE",
-    "SLP_VECTORIZE",
-    "ENABLE_AVX",
-    "DISABLE_INTEL_SVML",
+_SETTINGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX", "DISABLE_INTEL_SVML")
+_MORE_SETTINGS = (
     "DEBUGINFO_DEFAULT",
     "EXTEND_VARIABLE_LIFETIMES",
     "DEBUG_NRT",
@@ -61,7 +56,7 @@ def key_of(signature: Any, codegen: Any) -> str:
         stamp.add_type(kind)
     stamp.note(codegen.magic_tuple(), sys.hexversion, getattr(sys, "abiflags", ""))
     stamp.note(numba.__version__, llvmlite.__version__, np.__version__)
-    stamp.note(*(str(getattr(CONFIG, name, None)) for name in _SETTINGS))
+    stamp.note(*(str(getattr(CONFIG, name, None)) for name in (*_SETTINGS, *_MORE_SETTINGS)))
     return stamp.digest().hex()[:24]
 
 

@@ -253,7 +253,7 @@ class Learner(Estimator):
         return Trace.concatenate(traces)
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:
-        """Learn from one query.
+        """Learn from one query; return whether there was an update.
 
         An error or an interrupt leaves the learner as it was before the call.
 
@@ -265,11 +265,6 @@ class Learner(Estimator):
             Their grades.
         weight : float
             Weight of the query, which scales what is learned from it; with 0, nothing is.
-
-        Returns
-        -------
-        bool
-            True if there was an update.
 
         Raises
         ------
@@ -441,17 +436,12 @@ class Learner(Estimator):
         return model.scores(stream)
 
     def rank(self, X: npt.ArrayLike) -> Ints:
-        """Rank the documents of one query.
+        """Return the rows of the documents of one query, best first; those of equal scores keep the input order.
 
         Parameters
         ----------
         X : array of shape (documents, features), sparse matrix or data frame
             The documents.
-
-        Returns
-        -------
-        array of int of shape (documents,)
-            Row numbers, best first; documents of equal scores keep the input order.
         """
         return np.argsort(-self.predict(X), kind="stable")
 
@@ -527,12 +517,7 @@ class Learner(Estimator):
         Parameters
         ----------
         path : str or Path
-            The file; one of that name is replaced.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written; a file that was there is left as it was.
+            The file; one of that name is replaced. If it cannot be written, that one is left as it was.
         """
         write_model(path, self.as_document())
 

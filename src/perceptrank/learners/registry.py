@@ -53,11 +53,6 @@ def register(kind: Kind) -> Kind:
         It has an `algorithm` that no other learner has, in lower-case letters, digits and hyphens, and can be
         constructed without arguments (with nothing but a learner, if it wraps one).
 
-    Returns
-    -------
-    subclass of Learner
-        `kind`.
-
     Raises
     ------
     TypeError

@@ -333,7 +333,7 @@ def as_stream(
         )
     if reads_labels(estimator):
         y = _labels_as_grades(y)
-        if qid is None and group is None and y.ndim == 1 and y.size:
+        if qid is None and group is None and y.size and y.shape == np.shape(X)[:1]:
             group = np.ones(len(y), dtype=np.int64)
     weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
     if weights is not None and weights.shape != (n := np.asarray(y).shape[:1]):

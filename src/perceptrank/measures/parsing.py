@@ -10,16 +10,8 @@ from perceptrank.measures.kinds import AP, ERR, NDCG, Precision, ReciprocalRank
 from perceptrank.measures.measure import Measure, MeasureLike
 from perceptrank.stream.validation import check_choice
 
-_CLASSES: dict[str, type[Measure]] = {
-    "ndcg": NDCG,
-    "ap": AP,
-    "map": AP,
-    "p": Precision,
-    "precision": Precision,
-    "rr": ReciprocalRank,
-    "mrr": ReciprocalRank,
-    "err": ERR,
-}
+_KINDS: tuple[type[Measure], ...] = (NDCG, AP, Precision, ReciprocalRank, ERR)
+_CLASSES = {kind.name: kind for kind in _KINDS} | {"map": AP, "precision": Precision, "mrr": ReciprocalRank}
 KNOWN = "ndcg, ndcg@k, ap, p@k, rr, rr@k, err, err@k"
 
 
@@ -89,7 +81,7 @@ def _kind_and_options(name: str) -> tuple[type[Measure], dict[str, Any]]:
     kind = _CLASSES.get(base)
     if kind is None:
         raise ValueError(f"unknown measure {name!r}")
-    known = {one.name: one for one in fields(kind)}
+    known = {option.name: option for option in fields(kind)}
     options: dict[str, Any] = {}
     if at:
         if "k" not in known:
@@ -156,7 +148,7 @@ def preset(tool: str, name: MeasureLike) -> Measure:
 def _with_conventions(tool: str, measure: Measure) -> Measure:
     if tool == "scikit-learn" and not isinstance(measure, NDCG):
         raise ValueError(f"the scikit-learn preset offers ndcg and ndcg@k only, got {str(measure)!r}")
-    options = {one.name: getattr(measure, one.name) for one in fields(measure)}
+    options = {option.name: getattr(measure, option.name) for option in fields(measure)}
     options |= {key: value for key, value in PRESETS[tool].items() if key in options}
     return type(measure)(**options)
 

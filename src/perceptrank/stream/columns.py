@@ -171,18 +171,12 @@ def declare(
     column = Column(name, per, dtype, fill, check, rule, name)
     if fill is not None:
         column.convert(np.asarray([fill]) if not column.is_text else [fill], 1)
-    known = _declared.get(name)
-    if known is not None and not _are_alike(known, column):
+    known = _declared.get(name, column)
+    # Functions may differ: a plugin that is loaded again has new ones.
+    if name in BUILT_IN or repr(replace(known, check=None)) != repr(replace(column, check=None)):
         raise ValueError(f"the column {name!r} is declared already, as {known.dtype} per {known.per}")
     _declared[name] = column
     return column
-
-
-def _are_alike(one: Column, other: Column) -> bool:
-    """Compare two declarations, except their functions: a plugin that is loaded again has new ones."""
-    if one.name in BUILT_IN:
-        return False
-    return repr(replace(one, check=None)) == repr(replace(other, check=None))
 
 
 def withdraw(name: str) -> None:
@@ -230,29 +224,29 @@ def add_columns(columns: Iterable[Column]) -> None:
     _declared.update({column.name: column for column in columns})
 
 
-def convert_columns(given: Mapping[str, Any], offsets: Ints) -> tuple[dict[str, Values], dict[str, Values]]:
+def convert_columns(columns: Mapping[str, Any], offsets: Ints) -> tuple[dict[str, Values], dict[str, Values]]:
     """Return copies of columns per document, and of columns per query, in their types; those that are None are absent.
 
     Columns per query may have a value for each document, the same for all documents of a query.
     """
     n_queries, n_documents = len(offsets) - 1, int(offsets[-1])
-    qids = np.arange(n_queries) if given.get(QID) is None else np.asarray(given[QID])
+    qids = np.arange(n_queries) if columns.get(QID) is None else np.asarray(columns[QID])
     if qids.shape != (n_queries,):
         raise ValueError(f"qids must name each of the {n_queries} queries, got shape {qids.shape}")
     documents: dict[str, Values] = {}
     queries: dict[str, Values] = {QID: qids}
-    for name, values in given.items():
+    for name, values in columns.items():
         if values is None or name == QID:
             continue
         column = find_column(name)
         if column.per == "document":
-            documents[name] = _copied(column.convert(values, n_documents))
+            documents[name] = _copy(column.convert(values, n_documents))
         else:
-            queries[name] = _copied(_convert_per_query(column, values, offsets, qids))
+            queries[name] = _copy(_convert_per_query(column, values, offsets, qids))
     return documents, queries
 
 
-def _copied(values: Values) -> Values:
+def _copy(values: Values) -> Values:
     return values if isinstance(values, Texts) else values.copy()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -207,14 +207,12 @@ class QueryStream:
     @property
     def relevance(self) -> Floats:
         """Grades of the documents."""
-        grades: Floats = self._documents[RELEVANCE]
-        return grades
+        return cast(Floats, self._documents[RELEVANCE])
 
     @property
     def qids(self) -> npt.NDArray[Any]:
         """Identifiers of the queries."""
-        qids: npt.NDArray[Any] = self._queries[QID]
-        return qids
+        return cast(npt.NDArray[Any], self._queries[QID])
 
     @property
     def docids(self) -> Texts | None:
@@ -272,7 +270,7 @@ class QueryStream:
             rows, offsets, qids = group_rows(qid, n_documents)
             if rows is not None:
                 features = features[rows]
-                values = {name: _in_order(name, given, rows, len(qids)) for name, given in values.items()}
+                values = {name: _in_order(name, column, rows, len(qids)) for name, column in values.items()}
         return QueryStream(
             features,
             values.pop(RELEVANCE),
@@ -631,11 +629,11 @@ def _by_column(
     relevance: Any, docids: Any, weights: Any, comments: Any, others: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the values of columns that are given by arguments, and those of other columns, by name."""
-    given = {RELEVANCE: relevance, DOCID: docids, WEIGHT: weights, COMMENT: comments}
+    columns = {RELEVANCE: relevance, DOCID: docids, WEIGHT: weights, COMMENT: comments}
     for name in others or ():
-        if given.get(name) is not None or name == QID:
+        if columns.get(name) is not None or name == QID:
             raise ValueError(f"columns must not have {name!r}, which is an argument of its own")
-    return given | dict(others or {})
+    return columns | dict(others or {})
 
 
 def _in_order(name: str, values: Any, rows: Ints, n_queries: int) -> Any:

@@ -35,7 +35,7 @@ class Texts(Sequence[str]):
     def __init__(self, texts: Iterable[str]) -> None:
         encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
         starts = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(one) for one in encoded], out=starts[1:])
+        np.cumsum([len(text) for text in encoded], out=starts[1:])
         self._set(np.frombuffer(b"".join(encoded), np.uint8), starts)
 
     def _set(self, content: Bytes, starts: Ints) -> None:
@@ -133,7 +133,7 @@ class Texts(Sequence[str]):
     def __eq__(self, other: object) -> Any:
         """Compare text by text, as arrays do."""
         if isinstance(other, str):
-            return np.array([one == other for one in self.tolist()], bool)
+            return np.array([text == other for text in self.tolist()], bool)
         if not isinstance(other, Iterable):
             return NotImplemented
         return np.asarray(self) == np.asarray(other if isinstance(other, Texts) else list(other), object)

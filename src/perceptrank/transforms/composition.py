@@ -17,7 +17,13 @@ from perceptrank.transforms.transform import Transform, TransformLike, WritingTr
 
 
 class Composition(Transform):
-    """A transform made of others; its `parts` are copies of these."""
+    """A transform made of others; its `parts` are copies of these.
+
+    Parameters
+    ----------
+    *transforms : str or Transform
+        Names or transforms; a list of them is a chain.
+    """
 
     wraps = True
 
@@ -81,11 +87,6 @@ class Composition(Transform):
 class Chain(Composition):
     """Apply transforms one after the other, each to what the one before it returns.
 
-    Parameters
-    ----------
-    *transforms : str or Transform
-        Names or transforms; a list of them is a chain as well.
-
     Examples
     --------
     >>> Chain("running", "clip")
@@ -111,8 +112,8 @@ class Chain(Composition):
     def steps(self) -> list[Transform]:
         return [step for part in self.parts for step in part.steps()]
 
-    def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
-        outputs: Outputs | None = given
+    def trace(self, lineage: Lineage, inputs: Outputs) -> Outputs | None:
+        outputs: Outputs | None = inputs
         for part in self.parts:
             outputs = None if outputs is None else part.trace(lineage, outputs)
         return outputs
@@ -177,11 +178,6 @@ class Chain(Composition):
 class Join(Composition, WritingTransform):
     """Put the outputs of several transforms of the same features side by side.
 
-    Parameters
-    ----------
-    *transforms : str or Transform
-        Names or transforms; a list of them is a chain.
-
     Examples
     --------
     >>> import perceptrank as pr
@@ -216,8 +212,8 @@ class Join(Composition, WritingTransform):
     def for_columns(self, names: tuple[str, ...] | None) -> Join:
         return self._with_parts([part.for_columns(names) for part in self.parts])
 
-    def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
-        traced = [outputs for part in self.parts if (outputs := part.trace(lineage, given)) is not None]
+    def trace(self, lineage: Lineage, inputs: Outputs) -> Outputs | None:
+        traced = [outputs for part in self.parts if (outputs := part.trace(lineage, inputs)) is not None]
         return Outputs.beside(traced) if len(traced) == len(self.parts) else None
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:

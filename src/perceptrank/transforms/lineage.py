@@ -78,7 +78,7 @@ class Lineage:
         self._n_bases += n
         return np.arange(self._n_bases - n, self._n_bases)
 
-    def renamed(self, outputs: Outputs, describe: Callable[[Form], Form]) -> Ints:
+    def rename(self, outputs: Outputs, describe: Callable[[Form], Form]) -> Ints:
         """Return the numbers of the forms that those of some outputs become."""
         present = np.unique(outputs.form)
         numbers = np.zeros(int(present.max()) + 1 if len(present) else 0, np.int64)
@@ -87,7 +87,7 @@ class Lineage:
             numbers[old] = len(self.forms) - 1
         return numbers[outputs.form]
 
-    def bent(self, outputs: Outputs, describe: Callable[[Form], Form]) -> Outputs:
+    def bend(self, outputs: Outputs, describe: Callable[[Form], Form]) -> Outputs:
         """Return what a transform that is not linear makes of each, in their order, rising with it."""
         n = len(outputs.source)
         none = np.full(n, -1)
@@ -95,7 +95,7 @@ class Lineage:
             factor=np.ones(n),
             linear=np.zeros(n, bool),
             spread=np.full(n, math.nan),
-            form=self.renamed(outputs, describe),
+            form=self.rename(outputs, describe),
             curve=none,
             column=none,
             place=none,
@@ -108,7 +108,7 @@ class Lineage:
         place = np.tile(np.arange(n_each), len(outputs.source))
         before = self.forms[int(outputs.form[0])] if len(outputs.form) else RAW
         self.curves.append((functions, before))
-        bent = self.bent(outputs, describe).take(column)
+        bent = self.bend(outputs, describe).take(column)
         return bent._replace(
             rises=np.full(len(column), functions.kind == "thermometer") & bent.rises,
             curve=np.full(len(column), len(self.curves) - 1),

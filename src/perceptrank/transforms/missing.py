@@ -117,13 +117,13 @@ class Missing(WritingTransform):
             values = np.full(n_features, 0.0 if self.fill == "zero" else float(self.fill))
         return Filling(values, self.indicator)
 
-    def trace(self, lineage: Lineage, given: Outputs) -> Outputs:
+    def trace(self, lineage: Lineage, inputs: Outputs) -> Outputs:
         if not self.indicator:
-            return given
-        n = len(given.source)
-        indicators = lineage.bent(given, lambda form: Form("missing", "missing value", "whether it is missing"))
+            return inputs
+        n = len(inputs.source)
+        indicators = lineage.bend(inputs, lambda form: Form("missing", "missing value", "whether it is missing"))
         indicators = indicators._replace(base=lineage.new_bases(n), rises=np.zeros(n, bool))
-        return Outputs.beside([given, indicators])
+        return Outputs.beside([inputs, indicators])
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
         is_missing = nodes.add("IsNaN", X)

@@ -74,7 +74,7 @@ class Transform(ABC):
     - `weights`: weights of the outputs.
     - `before`: standard deviations of the features.
     - `form`: what the features are, in words: `label`, `unit`, and what they are made `of`.
-    - `lineage`, `given`: the record of what outputs are made of, and the features as earlier transforms made them.
+    - `lineage`, `inputs`: the record of what outputs are made of, and the features as earlier transforms made them.
     - `stream`: a `QueryStream`; to learn from, also an iterable of blocks.
     - `other`: a transform of the same kind and settings, learned on other queries.
     - `state`: what `state` returned.
@@ -211,19 +211,19 @@ class Transform(ABC):
         """Return the standard deviations of outputs that have one for each feature; NaN where they are not known."""
         return np.full(len(before), self.spread)
 
-    def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
+    def trace(self, lineage: Lineage, inputs: Outputs) -> Outputs | None:
         """Record what each output is made of; None if outputs may be made of several features."""
-        n_features = len(given.source)
+        n_features = len(inputs.source)
         if (affine := self.affine(n_features)) is not None:
-            form = lineage.renamed(given, self.describe)
-            return given._replace(factor=given.factor * affine.inverse, spread=self.spreads(given.spread), form=form)
+            form = lineage.rename(inputs, self.describe)
+            return inputs._replace(factor=inputs.factor * affine.inverse, spread=self.spreads(inputs.spread), form=form)
         if (functions := self.piecewise(n_features)) is not None:
-            return lineage.split(given, functions, self.describe)
+            return lineage.split(inputs, functions, self.describe)
         if (sources := self.sources(n_features)) is None:
             return None
-        outputs = lineage.bent(given, self.describe)
+        outputs = lineage.bend(inputs, self.describe)
         if np.array_equal(sources, np.arange(n_features)):
-            return outputs._replace(spread=self.spreads(given.spread))
+            return outputs._replace(spread=self.spreads(inputs.spread))
         falling = sources < 0
         outputs = outputs.take(np.where(falling, -1 - sources, sources))
         base = np.where(falling, lineage.new_bases(len(sources)), outputs.base)
