@@ -10,7 +10,7 @@ from support import twins
 import perceptrank as pr
 from perceptrank.paper.report.page import opening
 from perceptrank.paper.report.plane_figure import Plane
-from perceptrank.paper.report.walkthrough_figure import describe, ranking_drawing, turned
+from perceptrank.paper.report.walkthrough_figure import describe, ranking_drawing, turn_angle
 from perceptrank.paper.walkthrough import N_DOCUMENTS, N_GRADES, N_ROUNDS, Round, walk_through, wrong_pairs
 
 SEEDS = [0, 3, 7, 14]
@@ -75,7 +75,7 @@ def test_a_round_by_hand():
     assert one.mistakes == [(1, 0)]
     assert (one.ndcg, one.ndcg_again) == (pytest.approx(1 / np.log2(3)), 1)
     assert one.moves == pytest.approx([-1, 1])
-    assert turned(one) == pytest.approx(np.degrees(np.arctan2(3, 4)))
+    assert turn_angle(one) == pytest.approx(np.degrees(np.arctan2(3, 4)))
     told = describe(one)
     assert told == (
         "B stands below a document of lower grade: 1 wrong pair. The update raises B and lowers A. The weights turn by "

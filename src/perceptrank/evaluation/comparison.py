@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from perceptrank.evaluation.bootstrap import PairedIntervals, paired_intervals
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.atomic import write_atomically
-from perceptrank.kernels.arrays import Bools, Floats, Ints
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.measures import Measure, MeasureLike, parse
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
 
@@ -192,7 +193,7 @@ class Comparison:
         """
         intervals = self._intervals(measure, on, confidence, n_resamples, seed)
         means, letters = intervals.per_order.mean(axis=1), self.letters
-        beats = _beats(intervals)
+        beats = means[:, None] - means > intervals.half_widths  # no number is larger than NaN
         best = int(np.argmax(means))
         behind, half_widths = means[best] - means, intervals.half_widths[best]
         by_letter = [self.names.index(name) for name in letters]
@@ -226,20 +227,13 @@ class Comparison:
     ) -> list[PairDifference]:
         """Return the differences of all pairs of learners, with their intervals."""
         intervals = self._intervals(measure, on, confidence, n_resamples, seed)
-        means, beats = intervals.per_order.mean(axis=1), _beats(intervals)
-        order = np.argsort(-means, kind="stable").tolist()
-        return [
-            PairDifference(
-                self.names[i],
-                self.names[j],
-                float(means[i] - means[j]),
-                float(means[i] - means[j] - intervals.half_widths[i, j]),
-                float(means[i] - means[j] + intervals.half_widths[i, j]),
-                bool(beats[i, j]),
-            )
-            for place, i in enumerate(order)
-            for j in order[place + 1 :]
-        ]
+        means = intervals.per_order.mean(axis=1)
+        order, rows = np.argsort(-means, kind="stable").tolist(), []
+        for i, j in combinations(order, 2):
+            difference, half = float(means[i] - means[j]), float(intervals.half_widths[i, j])
+            ends = difference - half, difference + half
+            rows.append(PairDifference(self.names[i], self.names[j], difference, *ends, difference > half))
+        return rows
 
     def _chosen_measure(self, measure: MeasureLike | None) -> Measure:
         chosen = self.measures[0] if measure is None else parse(measure)
@@ -363,12 +357,6 @@ class Comparison:
         by_name = self.curves(chosen)
         curves = {name: by_name[name] for name in self.letters}
         draw_for_print(path, self.points, curves, f"running mean of {capitals(chosen)}")
-
-
-def _beats(intervals: PairedIntervals) -> Bools:
-    means = intervals.per_order.mean(axis=1)
-    beats: Bools = means[:, None] - means > intervals.half_widths  # no number is larger than NaN
-    return beats
 
 
 def _letter(place: int) -> str:

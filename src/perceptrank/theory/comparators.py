@@ -38,9 +38,8 @@ def surrogate_pass(
 ) -> float:
     """Return the sum over queries of SLAM, max-pair or level-pair with margin 1; add a subgradient to `gradient`.
 
-    SLAM's weights are laid so that it is largest: in each relevance class the documents of the smallest scores have the
-    largest weights. That is a maximum of convex functions of the ranker, hence convex. NaN if a score is infinite or a
-    grade invalid; without query weights, all are 1.
+    In each relevance class the documents of the smallest scores have SLAM's largest weights: a maximum of convex
+    functions of the ranker, hence convex. NaN if a score is infinite or a grade invalid.
     """
     scores, grades, coefficients, keys, moved = floats[0], floats[1], floats[2], floats[3], ints[0]
     total = 0.0

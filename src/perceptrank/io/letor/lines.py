@@ -108,15 +108,6 @@ def _take_first(array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
 Room: TypeAlias = DenseRoom | SparseRoom
 
 
-class _Tables(NamedTuple):
-    """The filled parts of the kernel's tables."""
-
-    state: Ints
-    runs: IntRows
-    comments: IntRows
-    bad: IntRows
-
-
 class LineParser:
     """Parses chunks of files of one dialect, given or detected; `files` are names for error messages."""
 
@@ -190,7 +181,7 @@ class LineParser:
     def widest(self, chunk: Chunk, *, sparse: bool = False) -> Widest:
         """Return the number of columns of the valid lines of a chunk."""
         room = self.sparse_room(chunk) if sparse else self.dense_room(chunk, 0)
-        return _widest(chunk, self._run(chunk, room, True, self.settings.limit).state)
+        return _widest(chunk, self._run(chunk, room, True, self.settings.limit)[0])
 
     def dense_room(self, chunk: Chunk, width: int) -> DenseRoom:
         """Return arrays for the documents of a chunk; raise `MemoryError` if there is no memory for them."""
@@ -245,8 +236,11 @@ class LineParser:
             problem = describe(chunk.text, pos, code, self.settings, parsed.limit)
             yield FormatError(self.files[chunk.file], chunk.first_line + line, pos - start + 1, problem)
 
-    def _run(self, chunk: Chunk, room: Room, skip: bool, limit: int) -> _Tables:
-        """Parse into dense or sparse rows, again if there are numbers that the kernel cannot convert."""
+    def _run(self, chunk: Chunk, room: Room, skip: bool, limit: int) -> tuple[Ints, IntRows, IntRows, IntRows]:
+        """Parse into dense or sparse rows, again if there are numbers that the kernel cannot convert.
+
+        Returns the state of the pass, and the filled parts of the tables of runs, comments and invalid lines.
+        """
         dense: tuple[Features, Ints, Words, Words] | None = None
         sparse: tuple[Features, Columns, Ints] | None = None
         first_row = 0
@@ -292,7 +286,7 @@ class LineParser:
         if dense is not None:
             self._marks.append(dense[1])
         n_rows, n_runs, n_bad = (int(state[k]) for k in (codes.N_ROWS, codes.N_RUNS, codes.N_BAD))
-        return _Tables(state, runs[:n_runs], comments[:n_rows], bad[:n_bad])
+        return state, runs[:n_runs], comments[:n_rows], bad[:n_bad]
 
     def _take_marks(self) -> Ints:
         try:
@@ -301,9 +295,10 @@ class LineParser:
             return np.zeros(self.settings.limit + 1, np.int64)
 
     def _names_of_columns(self, width: int) -> tuple[Words, Words]:
-        if len(self._columns[0]) != width:
-            self._columns = name_columns(width, self.settings.base)
-        return self._columns
+        columns = self._columns  # which another thread may replace
+        if len(columns[0]) != width:
+            columns = self._columns = name_columns(width, self.settings.base)
+        return columns
 
 
 def _skip_comments(text: bytes, start: int) -> int:

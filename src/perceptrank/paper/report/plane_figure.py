@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.paper.report.walkthrough_figure import drawing, letter, text, turned, turning
+from perceptrank.paper.report.walkthrough_figure import describe_turn, drawing, letter, text, turn_angle
 from perceptrank.paper.walkthrough import Round, Walkthrough
 
 _WIDTH, _HEIGHT = 460, 360
@@ -47,7 +47,7 @@ class Plane:
             grade = int(shown.grades[i])
             parts.append(f'<circle class="document g{grade}" cx="{x:.1f}" cy="{y:.1f}" r="11"/>')
             parts.append(text(x, y + 5, letter(i), f"on{grade}", "middle"))
-        return drawing(_WIDTH, _HEIGHT, f"The documents as points, and the weights. {turning(shown)}", parts)
+        return drawing(_WIDTH, _HEIGHT, f"The documents as points, and the weights. {describe_turn(shown)}", parts)
 
     def _margins(self) -> list[str]:
         """Draw the strips between grades that w* leaves empty."""
@@ -64,9 +64,8 @@ class Plane:
         return parts
 
     def _heights(self, grade: float) -> tuple[float, float]:
-        heights = np.concatenate(
-            [rows[shown.grades == grade, 1] for shown, rows in zip(self._walk.rounds, self._rows, strict=True)]
-        )
+        rounds = zip(self._walk.rounds, self._rows, strict=True)
+        heights = np.concatenate([rows[shown.grades == grade, 1] for shown, rows in rounds])
         return float(heights.min()), float(heights.max())
 
     def _past(self, number: int) -> list[str]:
@@ -92,9 +91,8 @@ class Plane:
             parts.append(self._arrow(before, 0.97 * self._length, "former", "before", 1 if before[0] > unit[0] else -1))
         x, y = self._at(np.zeros(2))
         arrow = self._arrow(unit, self._length, "now", "w")
-        parts.append(
-            f'<g class="turn" style="--from:{turned(shown):.1f}deg;transform-origin:{x:.1f}px {y:.1f}px">{arrow}</g>'
-        )
+        style = f"--from:{turn_angle(shown):.1f}deg;transform-origin:{x:.1f}px {y:.1f}px"
+        parts.append(f'<g class="turn" style="{style}">{arrow}</g>')
         return parts
 
     def _arrow(self, unit: Floats, length: float, kind: str, name: str, side: int = 0) -> str:

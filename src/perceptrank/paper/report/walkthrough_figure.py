@@ -11,13 +11,13 @@ from perceptrank.paper.walkthrough import Round, wrong_pairs
 
 
 def text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> str:
-    """Place words."""
+    """Place a text."""
     placed = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text class="{kind}" x="{x:.4g}" y="{y:.4g}"{placed}>{escape(words)}</text>'
 
 
 def drawing(width: int, height: int, label: str, parts: list[str]) -> str:
-    """Put parts together; the label is for those who do not see them."""
+    """Put parts together; the label is for screen readers."""
     size = f'viewBox="0 0 {width} {height}"'
     return f'<svg class="drawn" {size} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
@@ -108,42 +108,39 @@ def _move(share: float, value: float, y: float) -> str:
     )
 
 
-def turned(shown: Round) -> float:
-    """Return by how many degrees the weights were turned, as drawn with w* up: where they came from, clockwise."""
+def turn_angle(shown: Round) -> float:
+    """Return the angle in degrees, clockwise with w* up, between the weights after the update and before it."""
     if not shown.before.any() or not shown.step.any():
         return 0.0
     cross = shown.before[0] * shown.after[1] - shown.before[1] * shown.after[0]
     return math.degrees(math.atan2(cross, shown.before @ shown.after))
 
 
-def turning(shown: Round) -> str:
-    """Say what the update did to the weights."""
+def describe_turn(shown: Round) -> str:
+    """Describe how the update changed the weights."""
     if not shown.step.any():
         return "The weights stay as they are."
     if not shown.before.any():
         return "The weights, all 0 before, get a direction."
-    return f"The weights turn by {abs(turned(shown)):.0f}°."
+    return f"The weights turn by {abs(turn_angle(shown)):.0f}°."
 
 
 def describe(shown: Round) -> str:
-    """Say in words what a round shows."""
+    """Describe a round in words."""
     if not shown.mistakes:
         return "Nothing is wrong, so nothing is learned: every document stands before all of lower grade."
     outranked = [letter(i) for i in map(int, shown.ranked) if i in {i for i, _ in shown.mistakes}]
     n = len(shown.mistakes)
-    told = (
-        "All weights are 0, so all documents are tied, which counts as the worst order. "
-        if not shown.before.any()
-        else ""
-    )
-    told += (
+    tied = "All weights are 0, so all documents are tied, which counts as the worst order. "
+    story = "" if shown.before.any() else tied
+    story += (
         f"{join_names(outranked)} {'stands' if len(outranked) == 1 else 'stand'} below a document of lower grade: "
         f"{n} wrong pair{'s' if n > 1 else ''}. The update raises {join_names(_moved(shown, 1))} and lowers "
         f"{join_names(_moved(shown, -1))}. "
     )
     left = len(wrong_pairs(shown.ranked_again, shown.grades))
     repaired = "the query is in order" if left == 0 else f"{left} pair{'s are' if left > 1 else ' is'} still wrong"
-    return f"{told}{turning(shown)} Ranked again, {repaired}."
+    return f"{story}{describe_turn(shown)} Ranked again, {repaired}."
 
 
 def _moved(shown: Round, sign: int) -> list[str]:
