@@ -27,7 +27,7 @@ def card_of(learner: "Learner") -> str:
     try:
         weights = state.coefficients
     except AttributeError:  # of a sum, whose members transform features each for itself
-        return card(title, [*lines, f"members: {', '.join(one.name for one in state.members)}"])
+        return card(title, [*lines, f"members: {', '.join(member.name for member in state.members)}"])
     present = np.count_nonzero(weights)
     largest = np.argsort(-np.abs(weights), kind="stable")[: min(_TOP, present)]
     if not len(largest):
