@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 from support.answers import NAMES, QUIET, abandon, answer, document, offline, queries
+from support.small_disk import mounted
 
 import perceptrank as pr
 from perceptrank.serve import ServedRanker, Service, Settings, verify
@@ -547,6 +548,30 @@ def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
     ranker.close()
     assert document(ranker.current.learner) == document(offline(made))
     assert verify(tmp_path)[0].is_sound
+
+
+def test_where_a_little_can_be_written_but_no_answer_learning_stays_off(tmp_path):
+    documents = [Document(f"d{i}", [float(i * j % 7) for j in range(50)]) for i in range(100)]
+    with mounted(tmp_path / "small", "1m") as disk:
+        ranker = ServedRanker(disk.path / "r", settings=QUIET)
+        ranker.learn(documents, {"d1": 1.0}, event_id="1").result(10)
+        disk.fill(but=30_000)
+        looks = []
+        for number in range(3):
+            with pytest.raises(LearningOffError):
+                ranker.learn(documents, {"d1": 1.0}, event_id=f"lost-{number}").result(10)
+            for _ in range(20):
+                time.sleep(0.02)
+                looks.append(ranker.status()["learning"])
+        assert not any(looks)
+        disk.free()
+        deadline = time.monotonic() + 20
+        while ranker.problem and time.monotonic() < deadline:
+            time.sleep(0.02)
+        ranker.learn(documents, {"d1": 1.0}, event_id="2").result(10)
+        ranker.close()
+        assert verify(disk.path)[0].is_sound
+        assert ranker.current.answers == 2
 
 
 @pytest.mark.parametrize("n_answers", [0, 3])
