@@ -402,6 +402,49 @@ def test_snapshots_are_written_in_the_background_and_the_oldest_removed(tmp_path
     ranker.close()
 
 
+def test_a_kill_at_any_statement_of_the_first_start_leaves_a_folder_that_starts(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        """Ends what would write more, as a kill would."""
+
+    left = 0
+
+    class Connection(sqlite3.Connection):
+        def _run(self, run, *given):
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return run(*given)
+
+        def execute(self, *given):
+            return self._run(super().execute, *given)
+
+        def executescript(self, script):
+            return self._run(super().executescript, script)
+
+        def executemany(self, *given):
+            return self._run(super().executemany, *given)
+
+    n_kills, connect = 0, sqlite3.connect
+    while True:
+        folder, left = tmp_path / str(n_kills), n_kills
+        monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, factory=Connection, **named))
+        try:
+            ServedRanker(folder, settings=QUIET).close()
+        except Killed:
+            n_kills += 1
+        else:
+            break
+        finally:
+            left = -1  # no more kills
+            monkeypatch.undo()
+        ranker = ServedRanker(folder, settings=QUIET)
+        answer(ranker, queries(1))
+        ranker.close()
+        assert ranker.messages == []
+    assert n_kills > 10
+
+
 def open_log(folder):
     return sqlite3.connect(folder / "log.sqlite", isolation_level=None)
 

@@ -47,10 +47,11 @@ class SqliteLog(Log):
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         is_new = self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
         if is_new and not self._read_only:
+            # In one transaction: a log without its secret could never be opened again.
             self._connection.executescript(
-                f"BEGIN; {_SCHEMA} PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
+                f"BEGIN; {_SCHEMA} INSERT INTO about VALUES ('secret', x'{secrets.token_hex(32)}'); "
+                f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
             )
-            self._connection.execute("INSERT INTO about VALUES ('secret', ?)", (secrets.token_bytes(32),))
         elif application != APPLICATION:
             raise DamagedLogError(f"{self.path} is not a log of perceptrank", "name the folder of one, or an empty one")
         elif version > FORMAT:
