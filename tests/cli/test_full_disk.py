@@ -1,7 +1,6 @@
 """On a full or read-only disk a command says so, exits with 1, and leaves what was there before as it was."""
 
 import json
-import os
 import re
 import shutil
 import subprocess

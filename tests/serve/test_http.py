@@ -334,7 +334,9 @@ def test_every_path_needs_its_scope(nursery, tmp_path):
     needed = {(path, method.upper()): "admin" for path, methods in described.items() for method in methods}
     needed |= {(path, "POST"): "rank" for path, _ in needed if path.endswith("/rank")}
     needed |= {(path, "POST"): "feedback" for path, _ in needed if path.endswith(("/feedback", "/learn"))}
-    needed |= dict.fromkeys([("/healthz", "GET"), ("/readyz", "GET"), ("/learnz", "GET"), ("/", "GET"), ("/page.js", "GET")])
+    needed |= dict.fromkeys(
+        [("/healthz", "GET"), ("/readyz", "GET"), ("/learnz", "GET"), ("/", "GET"), ("/page.js", "GET")]
+    )
     assert len(needed) >= 25
     for (path, method), scope in [*needed.items(), (("/live", "GET"), "watch"), (("/live/{name}", "GET"), "watch")]:
         place = path.replace("{name}", "default").replace("{target}", "nix")

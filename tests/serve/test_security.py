@@ -355,7 +355,12 @@ def test_why_it_does_not_learn_is_not_for_everyone(tmp_path):
         assert start["status"] == (503 if path == "/learnz" else 200)  # it ranks
         return json.loads(body["body"])["problems"]["default"]
 
-    assert problem(tokens["watch"]) == problem(tokens["admin"]) == problem(tokens["admin"], "/readyz") == "no connection to db.example"
+    assert (
+        problem(tokens["watch"])
+        == problem(tokens["admin"])
+        == problem(tokens["admin"], "/readyz")
+        == "no connection to db.example"
+    )
     for other in (None, tokens["rank"], "x"):
         assert problem(other).startswith("learning is off; a token")
         assert problem(other, "/readyz").startswith("learning is off; a token")
