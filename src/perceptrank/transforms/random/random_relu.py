@@ -98,7 +98,7 @@ class RandomRelu(RandomFeatures):
         self._check_matrix(self.n_features, n_features)
         rows, factor = self.directions(n_features).rows, self.factor_for(n_features)
         matrix = np.ascontiguousarray(rows[:, :-1].T) * (factor / np.sqrt(n_features))
-        heights = nodes.add("Add", nodes.add("MatMul", X, matrix), factor * self.bias * rows[:, -1])
+        heights = nodes.add("Add", nodes.product(X, matrix), factor * self.bias * rows[:, -1])
         return [nodes.add("Max", heights, 0.0)]
 
     def __repr__(self) -> str:
