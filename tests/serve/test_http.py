@@ -236,8 +236,9 @@ def test_named_rankers_are_apart(own, nursery, tmp_path):
 def test_health_readiness_and_metrics(running, client):
     client.rank(DOCUMENTS)
     assert json.loads(send(running, "GET", "/healthz")[2]) == {"status": "ok"}
-    status, _, content = send(running, "GET", "/readyz")
-    assert (status, json.loads(content)["status"]) == (200, "ok")
+    for path in ("/readyz", "/learnz"):
+        status, _, content = send(running, "GET", path)
+        assert (status, json.loads(content)["status"]) == (200, "ok")
     text = send(running, "GET", "/metrics")[2].decode()
     assert 'perceptrank_learning{ranker="default"} 1.0' in text
     assert 'perceptrank_request_seconds_count{path="/v1/rank"}' in text
@@ -333,7 +334,9 @@ def test_every_path_needs_its_scope(nursery, tmp_path):
     needed = {(path, method.upper()): "admin" for path, methods in described.items() for method in methods}
     needed |= {(path, "POST"): "rank" for path, _ in needed if path.endswith("/rank")}
     needed |= {(path, "POST"): "feedback" for path, _ in needed if path.endswith(("/feedback", "/learn"))}
-    needed |= dict.fromkeys([("/healthz", "GET"), ("/readyz", "GET"), ("/", "GET"), ("/page.js", "GET")])
+    needed |= dict.fromkeys(
+        [("/healthz", "GET"), ("/readyz", "GET"), ("/learnz", "GET"), ("/", "GET"), ("/page.js", "GET")]
+    )
     assert len(needed) >= 25
     for (path, method), scope in [*needed.items(), (("/live", "GET"), "watch"), (("/live/{name}", "GET"), "watch")]:
         place = path.replace("{name}", "default").replace("{target}", "nix")

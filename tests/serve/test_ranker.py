@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 from support.answers import NAMES, QUIET, abandon, answer, document, offline, queries
+from support.small_disk import mounted
 
 import perceptrank as pr
 from perceptrank.serve import ServedRanker, Service, Settings, verify
@@ -401,6 +402,49 @@ def test_snapshots_are_written_in_the_background_and_the_oldest_removed(tmp_path
     ranker.close()
 
 
+def test_a_kill_at_any_statement_of_the_first_start_leaves_a_folder_that_starts(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        """Ends what would write more, as a kill would."""
+
+    left = 0
+
+    class Connection(sqlite3.Connection):
+        def _run(self, run, *given):
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return run(*given)
+
+        def execute(self, *given):
+            return self._run(super().execute, *given)
+
+        def executescript(self, script):
+            return self._run(super().executescript, script)
+
+        def executemany(self, *given):
+            return self._run(super().executemany, *given)
+
+    n_kills, connect = 0, sqlite3.connect
+    while True:
+        folder, left = tmp_path / str(n_kills), n_kills
+        monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, factory=Connection, **named))
+        try:
+            ServedRanker(folder, settings=QUIET).close()
+        except Killed:
+            n_kills += 1
+        else:
+            break
+        finally:
+            left = -1  # no more kills
+            monkeypatch.undo()
+        ranker = ServedRanker(folder, settings=QUIET)
+        answer(ranker, queries(1))
+        ranker.close()
+        assert ranker.messages == []
+    assert n_kills > 10
+
+
 def open_log(folder):
     return sqlite3.connect(folder / "log.sqlite", isolation_level=None)
 
@@ -547,6 +591,30 @@ def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
     ranker.close()
     assert document(ranker.current.learner) == document(offline(made))
     assert verify(tmp_path)[0].is_sound
+
+
+def test_where_a_little_can_be_written_but_no_answer_learning_stays_off(tmp_path):
+    documents = [Document(f"d{i}", [float(i * j % 7) for j in range(50)]) for i in range(100)]
+    with mounted(tmp_path / "small", "1m") as disk:
+        ranker = ServedRanker(disk.path / "r", settings=QUIET)
+        ranker.learn(documents, {"d1": 1.0}, event_id="1").result(10)
+        disk.fill(but=30_000)
+        looks = []
+        for number in range(3):
+            with pytest.raises(LearningOffError):
+                ranker.learn(documents, {"d1": 1.0}, event_id=f"lost-{number}").result(10)
+            for _ in range(20):
+                time.sleep(0.02)
+                looks.append(ranker.status()["learning"])
+        assert not any(looks)
+        disk.free()
+        deadline = time.monotonic() + 20
+        while ranker.problem and time.monotonic() < deadline:
+            time.sleep(0.02)
+        ranker.learn(documents, {"d1": 1.0}, event_id="2").result(10)
+        ranker.close()
+        assert verify(disk.path)[0].is_sound
+        assert ranker.current.answers == 2
 
 
 @pytest.mark.parametrize("n_answers", [0, 3])
