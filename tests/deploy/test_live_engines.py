@@ -129,7 +129,7 @@ def trees():
 @pytest.mark.parametrize("options", [{}, {"shift": "auto"}])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_stand_in_scores_trees_as_the_emulation_does(trees, version, options):
-    """Features without negative values do not match documents at 0, which versions of the plugin see as other values."""
+    """Features without negative values do not match documents at 0, for which versions of the plugin differ."""
     model, edges = trees
     stand_in = LtrStandIn(IndexesInMemory(), version=version)
     for target, documents in [("opensearch", edges.with_features(np.maximum(edges.X, 0.0))), ("elasticsearch", edges)]:

@@ -258,7 +258,7 @@ def test_exported_weights_of_columns_without_names_are_a_model(target, tmp_path)
     assert parity(again, stream, "python").agrees
     for query in stream:
         assert again.rank(query.X).tolist() == model.rank(query.X).tolist()
-    with pytest.raises(ValueError, match="must be f1 to f12, numbers of columns, or a vector.*no names, got 'f13'"):
+    with pytest.raises(ValueError, match=r"must be f1 to f12, numbers of columns, or a vector.*no names, got 'f13'"):
         pr.FixedRanker({"f13": 1.0}).learn(stream)
 
 

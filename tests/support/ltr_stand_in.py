@@ -99,8 +99,8 @@ class IndexesInMemory:
 class LtrStandIn:
     """The plugin's stores.
 
-    `authorization` is the header that is wanted, `spoils` changes the scores of a query, and `version` tells which way a
-    feature that a document does not match goes in trees.
+    `authorization` is the header that is wanted, `spoils` changes the scores of a query, and `version` tells which way
+    a feature that a document does not match goes in trees.
     """
 
     def __init__(self, indexes, *, authorization=None, spoils=lambda scores: scores, version="3.8"):

@@ -35,16 +35,16 @@ class ElasticsearchModel(FloatModel):
         notes = []
         if n_features * 3 > _MOST_QUERIES:
             notes.append(
-                f"a search has a query for each of {n_features:,} features, and two more for one that is the difference of "
-                f"two: more than {_MOST_QUERIES:,} are 'too many nested clauses', unless the server's setting "
+                f"a search has a query for each of {n_features:,} features, and two more for one that is a difference: "
+                f"more than {_MOST_QUERIES:,} are 'too many nested clauses', unless the server's setting "
                 "indices.query.bool.max_clause_count is as large as their number"
             )
         if self.part == "features":
             notes.append("a field with negative numbers cannot be a feature: no query may have negative scores")
         elif not self.shift.value:
             notes.append(
-                "scores may be negative: a rescored document may then come behind those outside the rescore window, which "
-                "score 0 with query_weight 0, so make the window as large as what users see, or set shift"
+                "scores may be negative: a rescored document may then come behind those outside the rescore window, "
+                "which score 0 with query_weight 0, so make the window as large as what users see, or set shift"
             )
         return notes
 
@@ -73,8 +73,8 @@ class ElasticsearchModel(FloatModel):
     def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
         model = {"type": "model/xgboost+json", "definition": json.dumps([_xgboost_tree(tree) for tree in trees])}
         return {"model": {"name": self.model_name, "model": model}}, [
-            "the parts of a feature that is a derived_expression must match every document: OpenSearch from 3.2 on makes "
-            "NaN of it otherwise, which counts as 0"
+            "the parts of a feature that is a derived_expression must match every document: OpenSearch from 3.2 on "
+            "makes NaN of it otherwise, which counts as 0"
         ]
 
     def seen_by_trees(self, values: Any) -> Any:
