@@ -35,7 +35,11 @@ _ZEROS = bytes(PADDING)
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
 Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
-Features = dict[Name, float | None] | list[float | None]
+# Without any feature there are only documents of a model that takes missing values, and features by name.
+Features = (
+    Annotated[dict[Name, float | None], msgspec.Meta(max_length=MOST_FEATURES)]
+    | Annotated[list[float | None], msgspec.Meta(min_length=1, max_length=MOST_FEATURES)]
+)
 
 
 class Document(msgspec.Struct, forbid_unknown_fields=True):
