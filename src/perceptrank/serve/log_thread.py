@@ -47,6 +47,8 @@ from perceptrank.serve.submissions import (
 from perceptrank.stream.memory import RoomError
 
 logger = logging.getLogger("perceptrank.serve")
+_PER_ENTRY = 2**14  # bytes of the pages that an entry touches, beside its record
+_MOST_ROOM = 2**28
 
 
 class LogThread:
@@ -61,6 +63,7 @@ class LogThread:
         self._folder, self._snapshots, self._settings = folder, snapshots, settings
         self._current: Current | None = None
         self._logged = 0  # number of the last entry, which may not be learned yet
+        self._room = _PER_ENTRY  # bytes that there must be before learning goes on: those of the append that failed
         self._queue: SimpleQueue[Answer | EntryRequest | Mark] = SimpleQueue()
         self._lock = threading.Lock()
         self.is_closed = False
@@ -247,7 +250,7 @@ class LogThread:
             entries.append(entry)
             new[entry.event_id] = (end + len(additions), digest)
             outcomes.append((answer, Acknowledgement(entry.event_id, end + len(additions), False)))
-        rows = self.log.append(additions) if additions else []
+        rows = self._append(additions) if additions else []
         for answer, outcome in outcomes:
             if isinstance(outcome, Acknowledgement):
                 answer.future.set_result(outcome)
@@ -302,9 +305,13 @@ class LogThread:
             after = before.after(Row(number + 1, b"", link), entry)
         except ValueError as error:
             raise InvalidRequestError(f"the model cannot be kept: {error}", "nothing was changed") from None
-        (row,) = self.log.append([Addition(encode(entry))])
+        (row,) = self._append([Addition(encode(entry))])
         self._current = replace(after, link=row.link)
         self._logged = row.sequence
+
+    def _append(self, additions: list[Addition]) -> list[Row]:
+        self._room = min(sum(len(addition.record) + _PER_ENTRY for addition in additions), _MOST_ROOM)
+        return self.log.append(additions)
 
     def _fail(self, error: Exception) -> LearningOffError:
         """Turn learning off until the log can be written again, or its entries can be learned."""
@@ -326,7 +333,7 @@ class LogThread:
         for row in self.log.rows(self.current.version):
             self._current = self.current.after(row, decode(row.record))
         self._logged = self.current.version
-        self.log.check_writable()
+        self.log.make_room(self._room)
         self.problem = ""
 
     def _try_again(self) -> None:

@@ -169,7 +169,7 @@ class ServedRanker:
         order = np.argsort(-scores, kind="stable")
         ids = arranged.ids
         return Ranked(
-            self._rankings.add(arranged),
+            self._rankings.add(arranged, current.names),
             [ids[i] for i in order.tolist()],
             dict(zip(ids, scores.tolist(), strict=True)),
             current.version,

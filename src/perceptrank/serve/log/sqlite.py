@@ -90,8 +90,11 @@ class SqliteLog(Log):
         (value,) = self._connection.execute("SELECT value FROM about WHERE name = 'secret'").fetchone()
         return bytes(value)
 
-    def check_writable(self) -> None:
-        self._connection.execute("UPDATE about SET value = value WHERE name = 'secret'")
+    def make_room(self, n_bytes: int) -> None:
+        # What is written and deleted leaves pages that the next entries use; the checkpoint makes room in the WAL too.
+        self._connection.execute("INSERT OR REPLACE INTO about VALUES ('room', zeroblob(?))", (n_bytes,))
+        self._connection.execute("DELETE FROM about WHERE name = 'room'")
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def end(self) -> tuple[int, bytes]:
         row = self._connection.execute("SELECT sequence, link FROM entries ORDER BY sequence DESC LIMIT 1").fetchone()
