@@ -4,6 +4,7 @@ import resource
 import sqlite3
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from support.small_disk import mounted
 
 import perceptrank as pr
 from perceptrank.serve import ServedRanker, Service, Settings, verify
-from perceptrank.serve.documents import Document
+from perceptrank.serve.documents import Arranged, Document
 from perceptrank.serve.errors import (
     DamagedLogError,
     EventConflictError,
@@ -25,6 +26,7 @@ from perceptrank.serve.errors import (
 )
 from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import AnswerEntry, NamesEntry, as_bytes, decode, encode, link_after
+from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import Acknowledgement
 
@@ -180,11 +182,34 @@ def test_unknown_and_expired_rankings(tmp_path):
 
 
 def test_rankings_take_bounded_memory(tmp_path):
-    ranker = ServedRanker(tmp_path / "r", settings=Settings(ranking_bytes=20_000, snapshot_seconds=1e9))
+    ranker = ServedRanker(tmp_path / "r", settings=Settings(ranking_bytes=40_000, snapshot_seconds=1e9))
     for documents, _ in queries(200):
         ranker.rank(documents)
-    assert 20 < len(ranker._rankings) <= 20_000 // (4 * 3 * 8)
+    assert 20 < len(ranker._rankings) <= 40_000 // 500
     ranker.close()
+
+
+@pytest.mark.parametrize(
+    ("n_documents", "id_length", "n_features", "name_length", "shared"),
+    [(5, 3, 3, 5, True), (100, 200, 1, 5, True), (1, 3, 1, 100_000, False), (2, 3, 100, 500, False)],
+)
+@pytest.mark.parametrize("letter", ["a", "\N{OCTOPUS}"])  # of 1 byte and of 4
+def test_what_waiting_rankings_keep_is_what_is_counted(letter, n_documents, id_length, n_features, name_length, shared):
+    most = 2_000_000
+    rankings = Rankings(b"secret", 1, Settings(ranking_bytes=most))
+    known = tuple(f"{j}{letter * name_length}" for j in range(n_features))
+    tracemalloc.start()
+    try:
+        for _ in range(200):
+            ids = [f"{i}{letter * id_length}" for i in range(n_documents)]
+            names = known if shared else tuple(f"{j}{letter * name_length}" for j in range(n_features))
+            rankings.add(Arranged(ids, np.zeros((n_documents, n_features)), names), known)
+        ids = names = None
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept <= 1.1 * most
+    assert 0.5 * kept <= rankings._size <= 1.5 * kept
 
 
 def test_documents_without_a_grade_have_0_or_are_left_out(ranker):

@@ -7,7 +7,7 @@ import json
 import math
 import socket
 import time
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -216,6 +216,13 @@ def test_nor_are_those_of_a_second_request(running):
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         connection.sendall(b"GET /health")
         assert ends(connection, 20)
+
+
+@pytest.mark.parametrize("size", [70_000, 300_000])
+def test_headers_that_are_too_long_are_refused(running, size):
+    with suppress(ConnectionError):  # it may be closed before all is sent
+        assert send(running, "GET", "/healthz", None, {"X-More": "a" * size})[0] in (400, 413)
+    assert send(running, "GET", "/healthz", None, {"X-More": "a" * 60_000})[0] == 200
 
 
 def test_connections_that_are_idle_between_requests_stay(running):
