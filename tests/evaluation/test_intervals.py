@@ -164,7 +164,7 @@ def share_of_verdicts(answer, gains, n_runs):
 @pytest.mark.deep
 @pytest.mark.parametrize(("n", "least", "most"), [(200, 0.08, 0.17), (1000, 0.0, 0.03)])
 def test_rare_disasters_may_be_missed(n, least, most):
-    """Worse by .0005: a gain of .0045, but a loss of .5 in one query of a hundred, of which .99^200 = 13 % have none."""
+    """Worse by .0005: a gain of .0045, but a loss of .5 in 1 % of queries; .99^200 = 13 % of samples have none."""
 
     def gains(rng):
         return np.where(rng.random(n) < 0.01, -0.5, 0.0045 / 0.99 + rng.normal(0, 0.01, n))
