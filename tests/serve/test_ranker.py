@@ -677,7 +677,9 @@ def test_nor_is_such_a_challenger(tmp_path):
     settings = Settings(snapshot_seconds=1e9)
     ranker = ServedRanker(tmp_path / "r", settings=settings, challengers={"other": learned("title", "stock")})
     answer(ranker, queries(2))
-    with pytest.raises(FeatureMismatchError, match=r"'other' has other .* lacks 'price', 'clicks', and it needs 'stock'"):
+    with pytest.raises(
+        FeatureMismatchError, match=r"'other' has other .* lacks 'price', 'clicks', and it needs 'stock'"
+    ):
         ranker.promote_challenger("other").result(10)
     ranker.close()
 
