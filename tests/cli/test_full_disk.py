@@ -1,7 +1,6 @@
 """On a full or read-only disk a command says so, exits with 1, and leaves what was there before as it was."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -10,47 +9,20 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from support.small_disk import mounted
 
 import perceptrank as pr
 
 STREAM = pr.separable(300, n_documents=6, n_features=5, label_noise=0.2, seed=3).stream
 
 
-class Disk:
-    """A disk of a quarter of a mebibyte."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def fill(self, but=0):
-        """Leave no more free space than that."""
-        status = os.statvfs(self.path)
-        (self.path / "filler").write_bytes(bytes(status.f_bavail * status.f_frsize - but))
-
-    def free(self):
-        (self.path / "filler").unlink()
-
-    def contents(self):
-        return {str(path): path.read_bytes() for path in self.path.rglob("*") if path.is_file()}
-
-
 @pytest.fixture
 def disk(tmp_path, monkeypatch):
-    small = tmp_path / "small"
-    small.mkdir()
-    if shutil.which("mount") is None:
-        pytest.skip("there is no command mount")
-    words = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small]
-    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
-    try:
+    with mounted(tmp_path / "small", "256k") as small:
         monkeypatch.chdir(tmp_path)
         pr.write_letor(STREAM, "data.txt")
-        yield Disk(small)
-    finally:
+        yield small
         monkeypatch.undo()
-        subprocess.run(["umount", "--lazy", small], check=True)
 
 
 FULL = "No space left on device"

@@ -246,7 +246,8 @@ def test_a_tree_per_feature_that_is_balanced():
     trees = json.loads(body["model"]["definition"])
     assert [tree["split"] for tree in trees] == list(additive.used)
     for tree, curve in zip(trees, additive.curves, strict=True):
-        assert depth_of(tree) == 1 + math.ceil(math.log2(len(curve.heights)))
+        assert tree["split_condition"] == np.finfo(np.float32).max  # what does not match is told from the rest
+        assert depth_of(tree["children"][0]) == 1 + math.ceil(math.log2(len(curve.heights)))
     solr = json.loads(pr.deploy.export(model, "solr", store="shop").text)
     assert solr["class"] == "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
     assert [one["name"] for one in solr["features"]] == list(additive.used)

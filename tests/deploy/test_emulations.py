@@ -41,6 +41,21 @@ def test_trees_of_search_engines_to_the_bit(target, transforms, monkeypatch):
     assert np.array_equal(own, read)
 
 
+def test_edges_and_values_at_the_end_of_float32(monkeypatch):
+    """No edge beyond float32 becomes a split, and no split tells the largest float32 from a feature without match."""
+    largest = float(np.finfo(np.float32).max)
+    X = np.repeat([-2.0, 1.0, 2.5, largest, 1e300], 6)[:, None]
+    stream = pr.QueryStream.from_arrays(X, np.arange(30) // 6 % 2, group=[30])
+    model = pr.ListwisePerceptron(transforms="bins:kind=one-hot,n_bins=5")
+    model.learn(stream)
+    assert model.transforms_[0].edges.max() >= largest
+    documents = pr.QueryStream.from_arrays([[-2.0], [0.0], [1.0], [2.5], [1e30], [largest]], [0] * 6)
+    own, read = both(model, documents, "opensearch", monkeypatch)
+    assert np.array_equal(own, read)
+    assert own[1] == own[5] != own[4]
+    assert "Infinity" not in pr.deploy.export(model, "opensearch").text
+
+
 @pytest.mark.parametrize("target", ["vespa", "pmml"])
 def test_files_in_double_precision(target, learned, stream, monkeypatch):
     own, read = both(learned("running"), stream, target, monkeypatch)

@@ -91,6 +91,15 @@ def test_the_emulation_is_what_the_engines_do(server):
         np.testing.assert_allclose(scores[start : start + 6], expected, rtol=0, atol=20 * FLOAT * model.coef_.sum())
 
 
+def test_equal_scores_of_a_clause():
+    """All are 1, but for OpenSearch if they are 0, since its maximum starts above 0."""
+    values = np.array([[0.0, 2.0, 0.0], [0.0, 2.0, 4.0]], np.float32)
+    for server, zeros, lowest in (("opensearch", 0.001, 0.001), ("elasticsearch", 1.0, 0.0)):
+        normalized, constant = make_target("hybrid", {"server": server})._normalize(values)
+        np.testing.assert_array_equal(normalized, np.array([[zeros, 1.0, lowest], [zeros, 1.0, 1.0]], np.float32))
+        assert constant.tolist() == [True, True, False]
+
+
 def test_the_lowest_score_of_opensearch_is_not_0():
     """A document with a score just above the lowest comes behind the lowest, and that is said."""
     model, _ = made()

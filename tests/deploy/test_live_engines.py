@@ -13,6 +13,7 @@ from support import real_streams
 from support.boundaries import around_edges, learned_bins
 from support.engines import SOLR_CONFIG, opensearch_server, solr_server, write_solr_core
 from support.ltr_stand_in import IndexesInMemory, LtrStandIn, RealIndexes, RefusalError, served
+from support.ltr_stand_in import trees as tree_scores
 from typer.testing import CliRunner
 
 import perceptrank as pr
@@ -86,6 +87,7 @@ def fetched(url, body=None):
         return json.loads(reply.read())
 
 
+VERSIONS = ["2.19", "3.7", "3.8"]  # of the plugin
 OPTIONS = [{}, {"normalizers": False}, {"shift": 7.5}]
 
 
@@ -125,14 +127,35 @@ def trees():
 
 
 @pytest.mark.parametrize("options", [{}, {"shift": "auto"}])
-@pytest.mark.parametrize("target", ["opensearch", "elasticsearch"])
-def test_the_stand_in_scores_trees_as_the_emulation_does(trees, stand_in, url, target, options):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_stand_in_scores_trees_as_the_emulation_does(trees, version, options):
+    """Features without negative values do not match documents at 0, for which versions of the plugin differ."""
     model, edges = trees
-    found = parity(model, edges, target, url=url, **options)
-    assert found.agrees, found
-    assert found.same == found.queries == len(edges)
-    assert found.difference == parity(model, edges, target, **options).difference
-    assert not stand_in.stores
+    stand_in = LtrStandIn(IndexesInMemory(), version=version)
+    for target, documents in [("opensearch", edges.with_features(np.maximum(edges.X, 0.0))), ("elasticsearch", edges)]:
+        with served(stand_in) as url:
+            found = parity(model, documents, target, url=url, **options)
+        assert found.agrees, found
+        assert found.same == found.queries == len(edges)
+        assert found.difference == parity(model, documents, target, **options).difference
+        assert not stand_in.stores
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("transforms", ["bins:kind=one-hot", "bins:kind=thermometer,n_bins=40"])
+def test_features_that_do_not_match_are_0_in_trees(transforms, version):
+    model, stream = learned_bins([transforms])
+    X = np.where(np.random.default_rng(0).random(stream.X.shape) < 0.4, 0.0, stream.X)
+    body = json.loads(pr.deploy.export(model, "opensearch").text)["model"]["model"]
+    roots = json.loads(body["definition"])
+    names = [f"f{j}" for j in range(1, X.shape[1] + 1)]
+    values = {
+        name: {i: np.float32(value) for i, value in enumerate(column) if value}
+        for name, column in zip(names, X.T.tolist(), strict=True)
+    }
+    scores = [float(tree_scores(i, roots, values, version)) for i in range(len(X))]
+    expected = model.predict(X)
+    np.testing.assert_allclose(scores - expected, np.mean(scores - expected), atol=1e-5 * np.abs(expected).max())
 
 
 def test_opensearch_computes_the_features_of_trees(trees, opensearch):

@@ -5,16 +5,19 @@ RankLib comes from Maven's local repository. PERCEPTRANK_FETCH=1 lets Maven down
 
 import json
 import os
+import re
 
 import numpy as np
 import pytest
 from support import real_streams
+from support.boundaries import learned_bins
 from support.engines import classpath
 
 import perceptrank as pr
 from perceptrank.deploy import fold, parity
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.io.weights_file import read_weights
 
 FLOAT = np.finfo(np.float32).eps
 
@@ -222,6 +225,41 @@ def test_bad_shifts(learned_floats, tmp_path):
     model.learn(stream)
     with pytest.raises(ValueError, match="a feature is called 'perceptrank_shift', as that of the shift: rename it"):
         pr.deploy.export(model, "solr", shift=1.0)
+
+
+def test_what_many_features_need_is_said():
+    """A search of the plugin has a query per feature, or three for a difference of two."""
+    for n, said in [(341, False), (342, True), (1026, True)]:
+        model = pr.FixedRanker({f"g{j}": 1.0 for j in range(n)})
+        for part in ("model", "features"):
+            notes = " ".join(pr.deploy.export(model, "opensearch", part=part).notes)
+            limit = f"each of {n:,} features.* more than 1,025 are 'too many nested clauses'.*bool.max_clause_count is"
+            assert bool(re.search(limit, notes)) == said
+    assert "clauses" not in " ".join(pr.deploy.export(model, "solr").notes)
+
+
+def test_trees_say_that_parts_of_a_feature_must_match():
+    model, _ = learned_bins(["bins:kind=one-hot"])
+    notes = pr.deploy.export(model, "opensearch").notes
+    assert any(
+        "the parts of a feature that is a derived_expression must match every document" in note for note in notes
+    )
+
+
+@pytest.mark.parametrize("target", ["opensearch", "solr"])
+def test_exported_weights_of_columns_without_names_are_a_model(target, tmp_path):
+    """They name columns f1, f2, ..., which streams of LETOR files do not."""
+    rng = np.random.default_rng(0)
+    stream = pr.QueryStream.from_arrays(rng.normal(size=(60, 12)), rng.integers(0, 3, 60), group=[6] * 10)
+    model = pr.ListwisePerceptron(transforms="running", zero=[0, 4])
+    model.learn(stream)
+    pr.deploy.export(model, target).save(tmp_path / "weights.json")
+    again = pr.FixedRanker(read_weights(tmp_path / "weights.json"))
+    assert parity(again, stream, "python").agrees
+    for query in stream:
+        assert again.rank(query.X).tolist() == model.rank(query.X).tolist()
+    with pytest.raises(ValueError, match=r"must be f1 to f12, numbers of columns, or a vector.*no names, got 'f13'"):
+        pr.FixedRanker({"f13": 1.0}).learn(stream)
 
 
 def test_the_draft_of_a_feature_set(learned_floats):

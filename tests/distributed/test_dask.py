@@ -372,6 +372,25 @@ def test_a_cluster_whose_workers_are_gone_is_an_error(stream):
             learn(pr.SlamPerceptron(), [stream, stream], client)
 
 
+def test_a_cluster_that_has_forgotten_its_workers_is_an_error_at_once(stream):
+    """Without nannies nobody starts them again, and Dask forgets them; those that start are waited for."""
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"}),
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.sync(cluster.workers[0].close)
+        while cluster.workers:
+            time.sleep(0.05)
+        start = time.monotonic()
+        with pytest.raises(ClusterError, match="no workers left"):
+            learn(pr.SlamPerceptron(), [stream, stream], client, timeout=60)
+        assert time.monotonic() - start < 20
+        cluster.scale(0)
+        cluster.adapt(minimum=0, maximum=1)
+        assert learn(pr.SlamPerceptron(), [stream], client, timeout=60).ranker.n_queries == len(stream)
+
+
 def test_a_cluster_without_workers_is_told(stream, monkeypatch):
     monkeypatch.setattr("perceptrank.distributed.dask_executor._PATIENCE", (0.5, 3.0))
     with (

@@ -190,6 +190,20 @@ def test_a_bad_file_names_itself_and_what_was_learned_stays(stream, tmp_path):
     assert ranker.as_document() == before
 
 
+def test_a_query_in_two_files_is_told(stream, tmp_path):
+    """A file that is given twice, or documents of a query that are in two files: each part is learned by itself."""
+    files = [tmp_path / name for name in ("one.txt", "other.txt", "more.txt")]
+    for file, part in zip(files, (stream[:40], stream[39:80], stream[80:]), strict=True):
+        pr.write_letor(part, file)
+    told = r"1 of 120 queries is in several files, such as .*one.txt and .*other.txt: .* as a query of its own"
+    with pytest.warns(UserWarning, match=told):
+        learned = learn(pr.SlamPerceptron(), files, epochs=2)
+    assert learned.ranker.n_queries == 2 * (len(stream) + 1)
+    with pytest.warns(UserWarning, match="40 of 40 queries are in several files, such as .*one.txt and .*one.txt"):
+        learn(pr.SlamPerceptron(), [files[0], files[0]], traces=False)
+    learn(pr.SlamPerceptron(), files[1:], epochs=2)  # no warning, which would be an error here
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [

@@ -6,6 +6,8 @@ import os
 import random
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -17,7 +19,8 @@ import pytest
 from support.shadows import compare_offline
 
 import perceptrank as pr
-from perceptrank.serve import verify
+from perceptrank.serve import Service, verify
+from perceptrank.serve.documents import Document
 from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import AnswerEntry, decode
 
@@ -108,6 +111,53 @@ def kill_after(running, load, n_answers, seconds):
     time.sleep(seconds)
     with suppress(ProcessLookupError):  # an acknowledgement has killed it
         running.end(signal.SIGKILL)
+
+
+FIRST_STARTS = """
+import os, random, signal, sys, time
+from pathlib import Path
+from perceptrank.serve import Service
+
+folder, n_kills, chance = Path(sys.argv[1]), int(sys.argv[2]), random.Random(int(sys.argv[3]))
+start = time.perf_counter()
+Service(folder / "whole").close()
+longest = time.perf_counter() - start
+for i in range(n_kills):
+    pid = os.fork()
+    if pid == 0:
+        Service(folder / str(i))
+        os._exit(0)
+    time.sleep(chance.uniform(0.0, longest))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+"""
+
+
+def check_kills_at_the_first_start(folder, n_kills, seed):
+    """Kill services while they start in empty folders; all of these folders start, learn, and are sound."""
+    subprocess.run([sys.executable, "-c", FIRST_STARTS, str(folder), str(n_kills), str(seed)], check=True)
+    documents = [Document("a", {"title": 1.0}), Document("b", {"title": 2.0})]
+    stages = set()
+    for i in range(n_kills):
+        stages.add(tuple(sorted(path.name for path in (folder / str(i)).rglob("*"))))
+        with Service(folder / str(i)) as service:
+            ranker = service.ranker("default")
+            assert ranker.messages == []
+            assert ranker.learn(documents, {"b": 1.0}, event_id="e").result(10).sequence == 3
+        assert verify(folder / str(i))[0].problems == ()
+    assert len(stages) > 2  # kills came at different moments
+
+
+@pytest.mark.engine
+def test_a_kill_at_the_first_start_leaves_a_folder_that_starts(tmp_path):
+    check_kills_at_the_first_start(tmp_path, 100, seed=1)
+
+
+@pytest.mark.deep
+def test_many_kills_at_the_first_start_leave_folders_that_start(tmp_path):
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    check_kills_at_the_first_start(tmp_path, 500, seed)
 
 
 def check_kills(nursery, folder, n_kills, seed, most=40, database=None):

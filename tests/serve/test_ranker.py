@@ -4,14 +4,16 @@ import resource
 import sqlite3
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
 from support.answers import NAMES, QUIET, abandon, answer, document, offline, queries
+from support.small_disk import mounted
 
 import perceptrank as pr
 from perceptrank.serve import ServedRanker, Service, Settings, verify
-from perceptrank.serve.documents import Document
+from perceptrank.serve.documents import Arranged, Document
 from perceptrank.serve.errors import (
     DamagedLogError,
     EventConflictError,
@@ -24,6 +26,7 @@ from perceptrank.serve.errors import (
 )
 from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import AnswerEntry, NamesEntry, as_bytes, decode, encode, link_after
+from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import Acknowledgement
 
@@ -179,11 +182,34 @@ def test_unknown_and_expired_rankings(tmp_path):
 
 
 def test_rankings_take_bounded_memory(tmp_path):
-    ranker = ServedRanker(tmp_path / "r", settings=Settings(ranking_bytes=20_000, snapshot_seconds=1e9))
+    ranker = ServedRanker(tmp_path / "r", settings=Settings(ranking_bytes=40_000, snapshot_seconds=1e9))
     for documents, _ in queries(200):
         ranker.rank(documents)
-    assert 20 < len(ranker._rankings) <= 20_000 // (4 * 3 * 8)
+    assert 20 < len(ranker._rankings) <= 40_000 // 500
     ranker.close()
+
+
+@pytest.mark.parametrize(
+    ("n_documents", "id_length", "n_features", "name_length", "shared"),
+    [(5, 3, 3, 5, True), (100, 200, 1, 5, True), (1, 3, 1, 100_000, False), (2, 3, 100, 500, False)],
+)
+@pytest.mark.parametrize("letter", ["a", "\N{OCTOPUS}"])  # of 1 byte and of 4
+def test_what_waiting_rankings_keep_is_what_is_counted(letter, n_documents, id_length, n_features, name_length, shared):
+    most = 2_000_000
+    rankings = Rankings(b"secret", 1, Settings(ranking_bytes=most))
+    known = tuple(f"{j}{letter * name_length}" for j in range(n_features))
+    tracemalloc.start()
+    try:
+        for _ in range(200):
+            ids = [f"{i}{letter * id_length}" for i in range(n_documents)]
+            names = known if shared else tuple(f"{j}{letter * name_length}" for j in range(n_features))
+            rankings.add(Arranged(ids, np.zeros((n_documents, n_features)), names), known)
+        ids = names = None
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept <= 1.1 * most
+    assert 0.5 * kept <= rankings._size <= 1.5 * kept
 
 
 def test_documents_without_a_grade_have_0_or_are_left_out(ranker):
@@ -401,6 +427,49 @@ def test_snapshots_are_written_in_the_background_and_the_oldest_removed(tmp_path
     ranker.close()
 
 
+def test_a_kill_at_any_statement_of_the_first_start_leaves_a_folder_that_starts(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        """Ends what would write more, as a kill would."""
+
+    left = 0
+
+    class Connection(sqlite3.Connection):
+        def _run(self, run, *given):
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return run(*given)
+
+        def execute(self, *given):
+            return self._run(super().execute, *given)
+
+        def executescript(self, script):
+            return self._run(super().executescript, script)
+
+        def executemany(self, *given):
+            return self._run(super().executemany, *given)
+
+    n_kills, connect = 0, sqlite3.connect
+    while True:
+        folder, left = tmp_path / str(n_kills), n_kills
+        monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, factory=Connection, **named))
+        try:
+            ServedRanker(folder, settings=QUIET).close()
+        except Killed:
+            n_kills += 1
+        else:
+            break
+        finally:
+            left = -1  # no more kills
+            monkeypatch.undo()
+        ranker = ServedRanker(folder, settings=QUIET)
+        answer(ranker, queries(1))
+        ranker.close()
+        assert ranker.messages == []
+    assert n_kills > 10
+
+
 def open_log(folder):
     return sqlite3.connect(folder / "log.sqlite", isolation_level=None)
 
@@ -547,6 +616,30 @@ def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
     ranker.close()
     assert document(ranker.current.learner) == document(offline(made))
     assert verify(tmp_path)[0].is_sound
+
+
+def test_where_a_little_can_be_written_but_no_answer_learning_stays_off(tmp_path):
+    documents = [Document(f"d{i}", [float(i * j % 7) for j in range(50)]) for i in range(100)]
+    with mounted(tmp_path / "small", "1m") as disk:
+        ranker = ServedRanker(disk.path / "r", settings=QUIET)
+        ranker.learn(documents, {"d1": 1.0}, event_id="1").result(10)
+        disk.fill(but=30_000)
+        looks = []
+        for number in range(3):
+            with pytest.raises(LearningOffError):
+                ranker.learn(documents, {"d1": 1.0}, event_id=f"lost-{number}").result(10)
+            for _ in range(20):
+                time.sleep(0.02)
+                looks.append(ranker.status()["learning"])
+        assert not any(looks)
+        disk.free()
+        deadline = time.monotonic() + 20
+        while ranker.problem and time.monotonic() < deadline:
+            time.sleep(0.02)
+        ranker.learn(documents, {"d1": 1.0}, event_id="2").result(10)
+        ranker.close()
+        assert verify(disk.path)[0].is_sound
+        assert ranker.current.answers == 2
 
 
 @pytest.mark.parametrize("n_answers", [0, 3])

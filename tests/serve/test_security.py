@@ -7,7 +7,7 @@ import json
 import math
 import socket
 import time
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -218,6 +218,13 @@ def test_nor_are_those_of_a_second_request(running):
         assert ends(connection, 20)
 
 
+@pytest.mark.parametrize("size", [70_000, 300_000])
+def test_headers_that_are_too_long_are_refused(running, size):
+    with suppress(ConnectionError):  # it may be closed before all is sent
+        assert send(running, "GET", "/healthz", None, {"X-More": "a" * size})[0] in (400, 413)
+    assert send(running, "GET", "/healthz", None, {"X-More": "a" * 60_000})[0] == 200
+
+
 def test_connections_that_are_idle_between_requests_stay(running):
     connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
     connection.connect()
@@ -342,9 +349,9 @@ def test_why_it_does_not_learn_is_not_for_everyone(tmp_path):
 
     app = make_app(service, access)
 
-    def problem(token=None):
+    def problem(token=None, path="/learnz"):
         headers = [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
-        scope = {"type": "http", "method": "GET", "path": "/readyz", "headers": headers, "query_string": b""}
+        scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b""}
         sent = []
 
         async def send(message):
@@ -352,11 +359,17 @@ def test_why_it_does_not_learn_is_not_for_everyone(tmp_path):
 
         asyncio.run(app(scope, None, send))
         start, body = sent
-        assert start["status"] == 503
+        assert start["status"] == (503 if path == "/learnz" else 200)  # it ranks
         return json.loads(body["body"])["problems"]["default"]
 
-    assert problem(tokens["watch"]) == problem(tokens["admin"]) == "no connection to db.example"
+    assert (
+        problem(tokens["watch"])
+        == problem(tokens["admin"])
+        == problem(tokens["admin"], "/readyz")
+        == "no connection to db.example"
+    )
     for other in (None, tokens["rank"], "x"):
         assert problem(other).startswith("learning is off; a token")
+        assert problem(other, "/readyz").startswith("learning is off; a token")
     app.state.live.close()
     service.close()

@@ -6,28 +6,35 @@ import perceptrank as pr
 
 # Learners, the relative margin that growth depends on if they go by places, and the largest number of level gaps.
 LEARNERS = {
-    "places": (lambda: pr.ListwisePerceptron(average=False, transforms=None), 1.0),
-    "places@3": (lambda: pr.ListwisePerceptron("ndcg@3", relative_margin=3, average=False, transforms=None), 3.0),
+    "places": (lambda **start: pr.ListwisePerceptron(average=False, transforms=None, **start), 1.0),
+    "places@3": (
+        lambda **start: pr.ListwisePerceptron("ndcg@3", relative_margin=3, average=False, transforms=None, **start),
+        3.0,
+    ),
     "uniform": (
-        lambda: pr.ListwisePerceptron("ap", violators="uniform", learning_rate=0.3, average=False, transforms=None),
+        lambda **start: pr.ListwisePerceptron(
+            "ap", violators="uniform", learning_rate=0.3, average=False, transforms=None, **start
+        ),
         None,
     ),
     "no margin": (
-        lambda: pr.ListwisePerceptron(violators="uniform", relative_margin=0, average=False, transforms=None),
+        lambda **start: pr.ListwisePerceptron(
+            violators="uniform", relative_margin=0, average=False, transforms=None, **start
+        ),
         None,
     ),
-    "slam": (lambda: pr.SlamPerceptron("ndcg", learning_rate=0.2, margin=0.7), None),
-    "minimax": (lambda: pr.MinimaxPerceptron("ndcg", learning_rate=2.0), None),
+    "slam": (lambda **start: pr.SlamPerceptron("ndcg", learning_rate=0.2, margin=0.7, **start), None),
+    "minimax": (lambda **start: pr.MinimaxPerceptron("ndcg", learning_rate=2.0, **start), None),
 }
 
 
-def play(name, half_life, stream, rankers):
+def play(name, half_life, stream, rankers, **start):
     """Let a learner that forgets learn a stream; return S, its losses, largest norm per rate, and the bound's parts.
 
     The surrogate of a query is that of its own ranker, counted if there is an update; with places, times its mass.
     """
     make, relative = LEARNERS[name]
-    inner = make()
+    inner = make(**start)
     learner = pr.Fading(inner, half_life=half_life)
     measure, theorem = getattr(inner, "measure", "ndcg"), inner.theorem
     weights = np.ones(len(stream)) if stream.query_weights is None else stream.query_weights

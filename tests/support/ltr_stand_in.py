@@ -83,20 +83,28 @@ class IndexesInMemory:
         found = {one: np.float32(1) for one in self.documents(index, query, size)}
         if template != {"match_all": {}}:
             how = template["function_score"]
-            assert how["query"] == {"match_all": {}}
             assert how["boost_mode"] == "replace"
             field, missing = how["field_value_factor"]["field"], how["field_value_factor"]["missing"]
-            found = {one: np.float32(self.kept[index][1][one].get(field, missing)) for one in found}
+            kept = self.kept[index][1]
+            if how["query"] == {"exists": {"field": field}}:
+                found = {one: np.float32(kept[one][field]) for one in found if field in kept[one]}
+            else:
+                assert how["query"] == {"match_all": {}}
+                found = {one: np.float32(kept[one].get(field, missing)) for one in found}
             if any(value < 0 for value in found.values()):
                 raise RefusalError(400, "field value function must not produce negative scores")
         return found
 
 
 class LtrStandIn:
-    """The plugin's stores; `authorization` is the header that is wanted, `spoils` changes the scores of a query."""
+    """The plugin's stores.
 
-    def __init__(self, indexes, *, authorization=None, spoils=lambda scores: scores):
-        self.indexes, self.authorization, self.spoils = indexes, authorization, spoils
+    `authorization` is the header that is wanted, `spoils` changes the scores of a query, and `version` tells which way
+    a feature that a document does not match goes in trees.
+    """
+
+    def __init__(self, indexes, *, authorization=None, spoils=lambda scores: scores, version="3.8"):
+        self.indexes, self.authorization, self.spoils, self.version = indexes, authorization, spoils, version
         self.stores, self.asked, self.failing = {}, [], {}
 
     def answer(self, method, path, body, authorization):
@@ -151,7 +159,7 @@ class LtrStandIn:
         for feature in features:
             values[feature["name"]] = self._values(index, body, feature, values, documents)
         if isinstance(definition, list):
-            found = {one: trees(one, definition, values) for one in documents}
+            found = {one: trees(one, definition, values, self.version) for one in documents}
         else:
             found = {one: linear(one, features, definition, normalizers, values) for one in documents}
         scores = self.spoils(found)
@@ -204,14 +212,19 @@ def check_tree(root):
     return features
 
 
-def trees(document, roots, values):
-    """The sum of leaves in float32; less than the condition is yes, and what does not match goes the way of missing."""
+def trees(document, roots, values, version):
+    """The sum of leaves in float32; less than the condition is yes.
+
+    What does not match is 0 in version 2.19, NaN from 3.2 on, which is less than nothing, and goes the way of missing
+    from 3.8 on.
+    """
     score = np.float32(0)
     for root in roots:
         node = root
         while "leaf" not in node:
-            value = values[node["split"]].get(document)
-            way = "missing" if value is None else "yes" if value < np.float32(node["split_condition"]) else "no"
+            value = values[node["split"]].get(document, np.float32(0 if version == "2.19" else np.nan))
+            way = "yes" if value < np.float32(node["split_condition"]) else "no"
+            way = "missing" if np.isnan(value) and version == "3.8" else way
             node = next(child for child in node["children"] if child["nodeid"] == node[way])
         score = score + np.float32(node["leaf"])
     return score

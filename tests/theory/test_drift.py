@@ -53,6 +53,59 @@ def test_the_bound_against_every_moving_ranker(stream, name, half_life, kind, le
     assert bound * SLACK + 1e-9 >= S
 
 
+@examples(5)
+@given(
+    stream=streams(),
+    name=st.sampled_from(list(LEARNERS)),
+    half_life=st.sampled_from([0.5, 3.0, 30.0, 1000.0]),
+    kind=st.sampled_from(["stays", "jumps", "walks"]),
+    length=st.sampled_from([1e-3, 0.03, 0.3, 1.0]),
+    start=st.sampled_from([0.01, 1.0, 100.0]),
+    is_bound=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_the_bound_from_a_start_and_in_a_cone(stream, name, half_life, kind, length, start, is_bound, seed):
+    """Theorem M with |w1| beside C S, -<w1, u1> beside L, and W at least |w1|, for rankers in the cone."""
+    rng = np.random.default_rng(seed)
+    rankers, first = (
+        moving(rng, len(stream), stream.n_features, kind, length),
+        start * rng.normal(size=stream.n_features),
+    )
+    settings = {"initial_weights": first}
+    if is_bound:
+        rankers[:, 0], first[0] = np.minimum(rankers[:, 0], 0.0), min(first[0], 0.0)
+        settings["negative"] = [0]
+    S, lost, largest, C, growth, c, L = play(name, half_life, stream, rankers, **settings)
+    rate, first = np.log(2) / half_life, first / LEARNERS[name][0]().learning_rate
+    against = float(np.linalg.norm(rankers, axis=1).max()), L
+    size, about = float(np.linalg.norm(first)), {"growth": growth, "largest_weight": c}
+    assert lost <= S * SLACK + 1e-9
+    assert largest <= drift.largest_weights(growth, rate, largest_weight=c, start=size) * SLACK
+    bound = drift.fading(C, against, path_of(rankers), rate, start=size, product=float(first @ rankers[0]), **about)
+    assert bound * SLACK + 1e-9 >= S
+    assert drift.fading(C, against, path_of(rankers), rate, start=size, **about) >= bound / SLACK  # the worst product
+
+
+@pytest.mark.parametrize("settings", [{"initial_weights": [-100.0]}, {"negative": [0]}], ids=["start", "cone"])
+def test_a_start_or_a_cone_is_part_of_the_statement(settings):
+    """From -100, and with weights that stay <= 0, far more is lost than Theorem M promises from 0 to any ranker."""
+    learner = pr.Fading(pr.ListwisePerceptron("ndcg@1", average=False, transforms=None, **settings), half_life=10)
+    pair = pr.QueryStream.from_arrays([[1.0], [0.0]] * 200, [1, 0] * 200, group=[2] * 200)
+    lost, rate = learner.learn(pair, "ndcg@1").losses("ndcg@1").sum(), np.log(2) / 10
+    assert lost >= 30 > drift.fading(3.0, (1.0, 0.0), 0.0, rate)
+    free = pr.Fading(pr.ListwisePerceptron()).theorem
+    assert (learner.theorem.statement, learner.theorem.assumption) != (free.statement, free.assumption)
+    if "negative" in settings:
+        assert "a linear ranker that satisfies the constraints" in learner.theorem.assumption
+    else:
+        assert "|v₁|²" in learner.theorem.statement
+        assert drift.fading(3.0, (1.0, 0.0), 0.0, rate, start=100.0) >= lost
+
+
+def test_around_a_learner_without_a_theorem_there_is_none():
+    assert pr.Fading(pr.RankNet()).theorem.statement == "-"
+
+
 @examples(3)
 @given(
     stream=streams(),
@@ -79,6 +132,10 @@ def test_the_bound_solves_the_inequality():
             continue
         G = L + P * drift.largest_weights(C, rate)
         assert bound == pytest.approx(G + U * np.sqrt(C * bound * (1 + rate * bound / 2)), rel=1e-9)
+        start, cosine = rng.lognormal(), rng.uniform(-1, 1)
+        far = drift.fading(C, (U, L), P, rate, start=start, product=cosine * U * start)
+        G = L - cosine * U * start + P * drift.largest_weights(C, rate, start=start)
+        assert far == pytest.approx(G + U * np.sqrt((C * far + start**2) * (1 + rate * far / 2)), rel=1e-9)
         usual = L + U * U * C / 2 + np.sqrt(U * U * C * L + (U * U * C) ** 2 / 4)
         assert drift.fading(C, (U, L), 0.0, 1e-14) == pytest.approx(usual, rel=1e-6)
         assert largest_lost(C * U * U, 0.0, L) == pytest.approx(usual, rel=1e-12)

@@ -174,6 +174,13 @@ def test_the_forgetron_shrinks_little(budget, seed, size, d):
     assert factors
 
 
+def test_the_forgetron_knows_no_diameter_below_the_largest():
+    """It spends by C = 2, whatever the images are: a smaller diameter does not make its bound smaller."""
+    learner = pr.KernelPerceptron(rule="minimax", policy="forgetron", budget=1000, linear=0, average=False)
+    assert learner.guarantee(diameter=0.1, margin=1.0) == learner.guarantee(margin=1.0) == pytest.approx(64 / 33 * 2)
+    assert learner.guarantee(diameter=1.5, margin=1.0) == pytest.approx(64 / 33 * 1.5**2)
+
+
 def test_numbers_of_the_forgetron():
     assert bounds.forgetron(diameter=1.0, n_units=500, comparator=(2.0, 3.0)) == pytest.approx(64 / 33 * (6 + 4))
     assert bounds.forgetron(diameter=1.0, n_units=82, comparator=(0.1, 3.0)) == np.inf

@@ -230,6 +230,16 @@ def test_after_a_pass_without_updates_there_is_a_margin(violators, data, rho):
     assert min(gaps) >= data.margin * rho / (1 + 2 * rho) * reach / size**2 * (1 - 1e-9)
 
 
+def test_beyond_a_cut_off_there_may_be_no_margin():
+    """By places, what is beyond the cut-off is not learned from: no updates, and pairs below it in the wrong order."""
+    X, n = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]]), 50
+    stream = pr.QueryStream.from_arrays(np.tile(X, (n, 1)), [2, 1, 0] * n, group=[3] * n)
+    learner = pr.ListwisePerceptron("ndcg@1", average=False, transforms=None)
+    assert learner.learn(stream).masses[-1] == 0.0
+    np.testing.assert_allclose(X @ learner.weights, [3, -1.5, -0.75])
+    assert pr.theory.margin(stream[:1]).lower == pytest.approx(0.277, abs=1e-3)
+
+
 def test_the_bound_is_on_the_loss_and_not_on_mistakes():
     """Grades 12, 1, 0: almost every round has a mistake, between 1 and 0, and all of them together lose little."""
     X, grades, n = np.array([[1.0, 0.0], [-0.5, 0.5], [0.0, 0.0]]), [12, 1, 0], 2000

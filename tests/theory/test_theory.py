@@ -1,5 +1,6 @@
 """Margins, comparators and certificates, against brute force and against general solvers."""
 
+import copy
 from itertools import permutations, product
 
 import numpy as np
@@ -490,6 +491,29 @@ def test_a_certificate_by_hand():
     broken = learner.certificate(margin=6.0)
     assert not broken.holds
     assert "BROKEN" in str(broken)
+
+
+@pytest.mark.parametrize(
+    ("learner", "change"),
+    [
+        (pr.MinimaxPerceptron(), {"learning_rate": 100.0}),
+        (pr.ListwisePerceptron(transforms=None), {"relative_margin": 0.0}),
+        (pr.KernelPerceptron(policy="exact", budget=None, transforms=None), {"measure": "ap"}),
+    ],
+    ids=lambda value: getattr(value, "algorithm", ""),
+)
+def test_there_is_no_certificate_after_settings_have_changed(learner, change, tmp_path):
+    """Its inequalities are about one rule and one rate; the model remembers, in its file too."""
+    stream = pr.separable(40, seed=3).stream
+    learner.set_params(**learner.get_params()).learn(stream)
+    assert learner.set_params(**learner.get_params()).certificate(margin=0.1).rounds == 40
+    assert learner.set_params(average=False).certificate(margin=0.1).rounds == 40
+    learner.set_params(**change).learn(stream)
+    learner.save(tmp_path / "model.json")
+    for ranker in (learner, pr.load(tmp_path / "model.json"), copy.deepcopy(learner)):
+        with pytest.raises(ValueError, match=r"settings of .* were changed after learning had begun: learn anew"):
+            ranker.certificate(margin=0.1)
+    assert learner.fit(stream).certificate(margin=0.1).rounds == 40
 
 
 def test_a_certificate_goes_on_with_the_model(tmp_path):

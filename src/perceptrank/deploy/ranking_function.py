@@ -50,9 +50,9 @@ class RankingFunction:
 
     def aligned(self, block: QueryStream) -> QueryStream:
         """Return a block in double precision, with the features of the model alone if it has all of them by name."""
-        names = block.feature_names
-        if self.is_named and names is not None and names != self.names and set(self.names) <= set(names):
-            block = block.select(self.names)
+        names = block.feature_names or tuple(f"f{place}" for place in range(1, block.n_features + 1))
+        if self.is_named and names != self.names and set(self.names) <= set(names):
+            block = block.with_features(block.X, feature_names=names).select(self.names)
         return block.with_features(block.X.astype(np.float64))
 
     def notes(self) -> list[str]:

@@ -245,9 +245,13 @@ class DaskExecutor:
 
     def _has_ended(self) -> bool:
         """Tell whether this process has started the workers, and none of their keepers is there to start them again."""
-        keepers = getattr(self.client.cluster, "workers", None)
-        if not isinstance(keepers, dict) or not keepers:
+        cluster = self.client.cluster
+        keepers = getattr(cluster, "workers", None)
+        if not isinstance(keepers, dict):
             return False
+        if not keepers:  # Dask forgets those that are lost; it holds the lock while it starts others
+            lock = getattr(cluster, "_lock", None)
+            return bool(getattr(cluster, "worker_spec", None)) and lock is not None and not lock.locked()
         return all(getattr(getattr(keeper, "status", None), "value", None) in _ENDED for keeper in keepers.values())
 
     def _result(self, what: str, number: int, future: Any) -> Any:

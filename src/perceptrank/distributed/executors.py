@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from perceptrank.distributed.mixing import hold, release
 from perceptrank.distributed.shards import Shard, shard_error
@@ -14,6 +18,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
 from perceptrank.measures import Measure
 from perceptrank.stream.blocks import as_blocks
+from perceptrank.stream.query_stream import QueryStream
 
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -38,19 +43,30 @@ class Task:
     measures: tuple[Measure, ...]
     holds: bool  # the statistics of transforms stay as they are
     traces: bool = True  # what was recorded of each query is sent back
+    marks: bool = False  # so is a mark of each query, by which to find those that are in several shards
 
     def run(self, shard: Shard) -> Outcome:
         """Learn a shard from the common state, which stays as it is."""
         ranker = deepcopy(self.ranker)
         if self.holds:
             ranker.adopt(hold(ranker.model))
-        traces = [ranker.learn(block, self.measures) for block in as_blocks(shard.blocks())]
-        model = release(ranker.model)
+        traces, marks = [], [np.empty(0, np.uint64)]
+        for block in as_blocks(shard.blocks()):
+            traces.append(ranker.learn(block, self.measures))
+            if self.marks:
+                marks.append(_marks_of(block))
+        model, queries = release(ranker.model), np.unique(np.concatenate(marks))
         if not traces:
-            return Outcome(model, None, {})
+            return Outcome(model, None, {}, queries)
         whole = Trace.concatenate(traces)
         means = {str(measure): whole.mean(measure) for measure in whole.measures}
-        return Outcome(model, whole if self.traces else None, means)
+        return Outcome(model, whole if self.traces else None, means, queries)
+
+
+def _marks_of(block: QueryStream) -> npt.NDArray[np.uint64]:
+    """Return a number for each query that is the same in every process, 7 and "7" being one query."""
+    digests = (blake2b(str(query).encode(), digest_size=8).digest() for query in block.qids.tolist())
+    return np.frombuffer(b"".join(digests), np.uint64)
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,7 @@ class Outcome:
     model: Model
     trace: Trace | None
     means: dict[str, float]
+    queries: npt.NDArray[np.uint64]  # the marks of its queries, none unless asked for
 
 
 class Executor(Protocol):

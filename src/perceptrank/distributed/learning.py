@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple
 
+import numpy as np
+
 from perceptrank.distributed.executors import Outcome, Task, executor_of
 from perceptrank.distributed.mixing import MIXED_BY, MixedBy, SomeLearner, check_mixable, mixed
-from perceptrank.distributed.shards import Shard, as_shards
+from perceptrank.distributed.shards import FROM_FILES, Shard, as_shards
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import read_model, write_model
@@ -154,9 +157,10 @@ def learn(
         What learns, as `ranker.learn` would: a linear learner whose state has a mean.
     parts : files, streams or a Dask collection
         One of these. A list of files (LETOR text, Parquet, stores, tables), which workers read under these names: each
-        is a shard, and no query may be in two of them. A list of `QueryStream`s, each a shard; they are sent to workers
-        in every epoch. A Dask DataFrame with the columns `qid` and `relevance`, partitioned in any way. Dask arrays
-        (X, relevance, qid). A Dask bag of `QueryStream`s, or a list of delayed ones, each partition a shard.
+        is a shard, and what two of them have of one query is learned as two, with a warning. A list of `QueryStream`s,
+        each a shard; they are sent to workers in every epoch. A Dask DataFrame with the columns `qid` and `relevance`,
+        partitioned in any way. Dask arrays (X, relevance, qid). A Dask bag of `QueryStream`s, or a list of delayed
+        ones, each partition a shard.
     client : distributed.Client, Executor, or None
         Where to learn. None is this process.
     epochs : int
@@ -198,6 +202,13 @@ def learn(
     TimeoutError
         If no shard was finished for `timeout` seconds.
 
+    Warns
+    -----
+    UserWarning
+        If a query is in two files.
+    RuntimeWarning
+        If the cluster has no workers for ten seconds.
+
     Examples
     --------
     >>> import perceptrank as pr
@@ -225,7 +236,9 @@ def learn(
     first = kept_in.epoch if kept_in is not None else 0
     for epoch in range(first, epochs):
         before = ranker.model
-        task = Task(ranker, recorded, holds=len(all_shards) > 1 and before.has_begun, traces=traces)
+        several = len(all_shards) > 1
+        marks = several and epoch == first and all(isinstance(shard, FROM_FILES) for shard in all_shards)
+        task = Task(ranker, recorded, holds=several and before.has_begun, traces=traces, marks=marks)
         done: dict[int, Outcome] = {}
         for number, outcome in executor.map(task, all_shards):
             done[number] = outcome
@@ -234,6 +247,7 @@ def learn(
         outcomes = [done[number] for number in range(len(all_shards))]
         if all(outcome.model.queries == before.queries for outcome in outcomes):
             raise ValueError("there are no queries to learn from: all shards are empty")
+        _warn_of_shared_queries(all_shards, outcomes)
         after = mixed(before, [outcome.model for outcome in outcomes], mixed_by)
         of_epoch = [outcome.trace for outcome in outcomes if outcome.trace is not None]
         try:
@@ -247,6 +261,21 @@ def learn(
         if kept_in is not None:
             kept_in.keep(ranker, epoch + 1, of_epoch)
     return Learned(ranker, kept)
+
+
+def _warn_of_shared_queries(shards: Sequence[Shard], outcomes: Sequence[Outcome]) -> None:
+    """Warn if queries are in several shards, as far as these have told which ones they have."""
+    queries, counts = np.unique(np.concatenate([outcome.queries for outcome in outcomes]), return_counts=True)
+    shared = queries[counts > 1]
+    if len(shared):
+        names = [shard.name for shard, outcome in zip(shards, outcomes, strict=True) if shared[0] in outcome.queries]
+        warnings.warn(
+            f"{len(shared):,} of {len(queries):,} queries {'is' if len(shared) == 1 else 'are'} in several files, such "
+            f"as {names[0]} and {names[1]}: what each file has of them is learned as a query of its own. If documents "
+            "of a query are in several files, bring them together: perceptrank convert --group FILES… NAME.store",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _shards(parts: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[Shard]:

@@ -154,6 +154,11 @@ def check_mixable(ranker: Learner) -> None:
             f"{ranker.name} cannot be mixed: beside weights its state has {', '.join(more)}, of which the mean over "
             "shards is nothing that its rule could have made"
         )
+    if not model.is_linear:
+        raise TypeError(
+            f"{ranker.name} cannot be mixed: it ranks by documents that it keeps, others in each shard, and not by "
+            "weights alone; learn it in one pass"
+        )
     check_mergeable(model)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from perceptrank.distributed.splitting import pieces_of, split_file, split_stream
+from perceptrank.distributed.splitting import StoreShard, TextShard, pieces_of, split_file, split_stream
 from perceptrank.io.paths import find_files, is_store
 from perceptrank.io.sources import adapt_block, open_sources
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
@@ -113,6 +113,9 @@ class StreamShard:
     def blocks(self) -> Blocks:
         """Return the queries."""
         return self.stream
+
+
+FROM_FILES = (FileShard, StoreShard, TextShard)
 
 
 def file_shards(paths: Sequence[Any], shards: int | None, options: dict[str, Any]) -> list[Shard]:

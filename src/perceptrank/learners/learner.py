@@ -22,7 +22,7 @@ from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
 from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
-from perceptrank.learners.tally import ROUNDS, UPDATES
+from perceptrank.learners.tally import CHANGES, ROUNDS, UPDATES
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
@@ -363,10 +363,11 @@ class Learner(Estimator):
           `ListwisePerceptron` with `average`.
 
         S, the weight moved in all rounds, is at least the cumulative loss of rankings by the current weights; the least
-        of S and what the theorem says about that loss is `loss_bound`. The bounds apply to transformed features, and to
-        settings that have not changed since learning began. If queries have weights, S, the losses and the longest step
-        are weighted, and a comparator's loss must be. If shards were learned side by side (`perceptrank.distributed`),
-        S and the losses of each count by its weight in the mixture, and so must a comparator's loss: Theorem D.
+        of S and what the theorem says about that loss is `loss_bound`. The bounds apply to transformed features. If
+        settings other than `average` have changed since learning began, there are none. If queries have weights, S, the
+        losses and the longest step are weighted, and a comparator's loss must be. If shards were learned side by side
+        (`perceptrank.distributed`), S and the losses of each count by its weight in the mixture, and so must a
+        comparator's loss: Theorem D.
 
         Parameters
         ----------
@@ -384,8 +385,9 @@ class Learner(Estimator):
         AttributeError
             If nothing was learned.
         ValueError
-            If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
-            positive number, or not exactly one of `margin` and `comparator` is given.
+            If the learner has no theorem of this kind, settings have changed since learning began, the comparator does
+            not belong to it, an argument is not a positive number, or not exactly one of `margin` and `comparator` is
+            given.
         """
         from perceptrank.theory.guarantees import certificate
 
@@ -572,6 +574,9 @@ class Learner(Estimator):
                 )
         starts_anew = not has_begun and bool(changed & {"transforms", "initial_weights"})
         self._model = self._configured(None if starts_anew else self._model.copy())
+        known = (changed - {"average"}) & before.keys()  # with or without a mean, weights move alike
+        if has_begun and any(differ(getattr(self, name), before[name]) for name in known):
+            self._model.tally[CHANGES] += 1
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is invalid."""

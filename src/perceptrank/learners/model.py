@@ -12,6 +12,7 @@ from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.sparse_rounds import LAG, WEIGHT, WIDTH, score_by_table
 from perceptrank.learners.starting import NO_SIGNS, Beginning, check_signs
 from perceptrank.learners.tally import (
+    CHANGES,
     CURRENT_LOSS,
     LARGEST_REACH,
     LARGEST_WEIGHT,
@@ -55,6 +56,7 @@ _WIDEST_BYTES = 2**24
 _NONE: Floats = np.empty(0)
 _NO_QUERIES: Ints = np.zeros(0, dtype=np.int64)  # where nothing depends on them
 _COUNTS = {"rounds": ROUNDS, "updates": UPDATES}
+_RARE = {"mixings": MIXINGS, "changes": CHANGES}  # left out while 0
 _SUMS = {
     "mass": MASS,
     "squared_reach": SQUARED_REACH,
@@ -99,11 +101,14 @@ class Counts(NamedTuple):
         Losses of ranking by the mean, by the current weights, and by those that were used, if the learner counts them.
     mixings : int
         How often the weights became the mean of those of several shards.
+    changes : int
+        How often settings other than `average` were changed after learning had begun.
     """
 
     rounds: int
     updates: int
     mixings: int
+    changes: int
     mass: float
     squared_steps: float
     largest_squared_reach: float
@@ -323,9 +328,9 @@ class Model:
     def counts(self) -> Counts:
         """Counters and sums of all rounds so far."""
         tally = self.tally if self.has_begun else np.zeros(TALLY_LENGTH)
-        whole = (int(tally[place]) for place in (ROUNDS, UPDATES, MIXINGS))
+        whole = (int(tally[place]) for place in (ROUNDS, UPDATES, MIXINGS, CHANGES))
         places = _SUMS | _WEIGHTS | _LOSSES
-        sums: Any = {name: float(tally[places[name]]) for name in Counts._fields[3:]}
+        sums: Any = {name: float(tally[places[name]]) for name in Counts._fields[4:]}
         return Counts(*whole, **sums)
 
     def check_signs(self, what: str, weights: Floats) -> None:
@@ -539,8 +544,7 @@ class Model:
         if not self.has_equal_weights:
             sums |= {name: float(self.tally[place]) for name, place in _WEIGHTS.items()}
         plain: dict[str, Any] = {**counts, **sums}
-        if self.tally[MIXINGS] > 0:
-            plain["mixings"] = int(self.tally[MIXINGS])
+        plain |= {name: int(self.tally[place]) for name, place in _RARE.items() if self.tally[place] > 0}
         if self.is_sparse:
             plain |= {"weights": _non_zeros(self._own_weights), "lags": _non_zeros(self.table[LAG::WIDTH])}
             plain["features"] = self.n_features
@@ -563,7 +567,8 @@ class Model:
             values[...] = read(name, plain[name], values.size).reshape(values.shape)
         for name, place in _COUNTS.items():
             self.tally[place] = whole_number(name, plain[name])
-        self.tally[MIXINGS] = whole_number("mixings", plain.get("mixings", 0))
+        for name, place in _RARE.items():
+            self.tally[place] = whole_number(name, plain.get(name, 0))
         self.tally[ROUND_WEIGHT], self.tally[UPDATE_WEIGHT] = self.tally[ROUNDS], self.tally[UPDATES]
         self.tally[LARGEST_WEIGHT] = 1.0 if self.tally[ROUNDS] > 0 else 0.0
         weighted = any(name in plain for name in _WEIGHTS)

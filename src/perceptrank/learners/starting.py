@@ -246,12 +246,12 @@ def _through(transform: Transform, sources: Ints, signs: Floats) -> Floats:
 def _places(setting: str, features: list[Feature], model: Model) -> list[int]:
     """Return the columns of features; raise if one is unknown."""
     names, n_features = model.feature_names, model.n_inputs
-    columns: dict[Feature, int] = {name: place for place, name in enumerate(names or ())}
-    if any(isinstance(feature, str) for feature in features) and names is None:
-        first = next(feature for feature in features if isinstance(feature, str))
-        raise ParameterError(
-            setting, "must be by numbers of columns, or a vector, for features that have no names", first
-        )
+    default_names = [f"f{place}" for place in range(1, n_features + 1)]  # as exported files have them
+    columns: dict[Feature, int] = {name: place for place, name in enumerate(names or default_names)}
+    for feature in features:
+        if names is None and isinstance(feature, str) and feature not in columns:
+            rule = f"must be f1 to f{n_features}, numbers of columns, or a vector, for features that have no names"
+            raise ParameterError(setting, rule, feature)
     places: list[Any] = [columns.get(feature, feature) for feature in features]
     unknown = [place for place in places if isinstance(place, str) or place >= n_features]
     if unknown:

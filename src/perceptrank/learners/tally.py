@@ -8,12 +8,13 @@ from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
 # losses are those of rankings by the mean of all iterates, by the current ones, and by the one of them that ranked: see
 # `safe_averaging`. Sums are over rounds, each times the weight of its query. The last three are the sum of these
 # weights in all rounds and in those with an update, and the largest; a query of weight 0 is no round. Mixings are how
-# often the weights became the mean of those that several shards had learned: `distributed`. The last three are of
+# often the weights became the mean of those that several shards had learned: `distributed`. Three are of
 # learners that forget (`wrappers/fading.py`): the rate, 0 of all others; and for sparse features, the factor of the
 # table, and the sum of weights of rounds that its lags are made with. The sum of weights of rounds then fades as well.
+# The last is how often settings that the theorems depend on were changed after learning had begun.
 ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH = range(6)
 MEAN_LOSS, CURRENT_LOSS, USED_LOSS, ROUND_WEIGHT, UPDATE_WEIGHT, LARGEST_WEIGHT = range(6, 12)
-MIXINGS, FADING, FADED, SINCE, TALLY_LENGTH = range(12, 17)
+MIXINGS, FADING, FADED, SINCE, CHANGES, TALLY_LENGTH = range(12, 18)
 
 # Signs that weights keep.
 FREE, POSITIVE, NEGATIVE, ZERO = 0.0, 1.0, -1.0, 2.0

@@ -30,10 +30,16 @@ MOST_DOCUMENTS = 10_000
 MOST_FEATURES = 100_000
 MOST_VALUES = 5_000_000
 LONGEST_ID = 200
+LONGEST_NAME = 1000
 _ZEROS = bytes(PADDING)
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
-Features = dict[str, float | None] | list[float | None]
+Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+# Without any feature there are only documents of a model that takes missing values, and features by name.
+Features = (
+    Annotated[dict[Name, float | None], msgspec.Meta(max_length=MOST_FEATURES)]
+    | Annotated[list[float | None], msgspec.Meta(min_length=1, max_length=MOST_FEATURES)]
+)
 
 
 class Document(msgspec.Struct, forbid_unknown_fields=True):

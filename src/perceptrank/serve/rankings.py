@@ -1,9 +1,10 @@
 """Rankings that wait for their answers, in memory, within limits; their ids tell whether they were ever made."""
 
+import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from perceptrank.serve.documents import Arranged
 from perceptrank.serve.errors import ExpiredRankingError, UnknownRankingError
 from perceptrank.serve.settings import Settings
 
-_PER_DOCUMENT = 100  # bytes of an id, about
+_PER_RANKING = 500  # bytes beside ids, features and their names, about
 
 
 class _Waiting(NamedTuple):
@@ -39,9 +40,11 @@ class Rankings:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, arranged: Arranged) -> str:
-        """Remember a ranking's documents; return its id."""
-        size = arranged.X.nbytes + _PER_DOCUMENT * len(arranged.ids)
+    def add(self, arranged: Arranged, known: tuple[str, ...] | None) -> str:
+        """Remember a ranking's documents; return its id. Names that the model has, `known`, are there anyway."""
+        size = _PER_RANKING + arranged.X.nbytes + _size_of(arranged.ids)
+        if arranged.names is not None and arranged.names is not known:
+            size += _size_of(arranged.names)
         now = self._clock()
         with self._lock:
             self._number += 1
@@ -89,3 +92,8 @@ class Rankings:
         return UnknownRankingError(
             f"there is no ranking {ranking_id[:100]!r}", "send the ranking_id that POST /v1/rank has returned"
         )
+
+
+def _size_of(texts: Sequence[str]) -> int:
+    """Return the bytes that a list or tuple of texts takes."""
+    return sys.getsizeof(texts) + sum(map(sys.getsizeof, texts))

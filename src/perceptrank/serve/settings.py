@@ -17,7 +17,7 @@ class Settings:
     ranking_seconds : float
         How long a ranking waits for its answer.
     rankings, ranking_bytes : int
-        How many rankings wait at most, and how many bytes their features take; the oldest expire first.
+        How many rankings wait at most, and how many bytes their ids and features take; the oldest expire first.
     waiting_answers : int
         How many answers wait at most to be logged.
     group_answers : int

@@ -119,7 +119,7 @@ def random_budget(
     diameter : float
         Largest distance D between the images of two differently graded documents of a query.
     n_units : int
-        The smallest number of updates kept when one is removed.
+        A number of updates that is sure to be kept whenever one is removed.
     relative_margin : float ≥ 0
         Margin in units of the mean squared step per weight moved.
     decay : float ≥ 1
@@ -269,10 +269,10 @@ def averaged_risk(
 ) -> float:
     """Bound the expected loss of the averaged ranker on a new query, if queries are drawn independently: Theorem G.
 
-    For `ListwisePerceptron(violators="top", margin=..., class_order="mean" or "index")`, whose mean of all iterates
-    after T queries ranks the new one; for AP any class order. With ρ = surrogate_margin / (learning_rate D²), it is
-    (L + ρ D² U² / 2 + S / (2 ρ)) / T, where S is the bound on the weight moved; on a separable stream
-    (ρ / 2 + 1 + 1 / (2 ρ)) D² / (γ² T), 2 D² / (γ² T) at ρ = 1.
+    For the mean of all iterates of `ListwisePerceptron(violators="top", margin=..., class_order="mean" or "index")`
+    after T queries; for AP any class order. `predict` ranks by that mean only while it is safe (`ranks_with`). With
+    ρ = surrogate_margin / (learning_rate D²), the bound is (L + ρ D² U² / 2 + S / (2 ρ)) / T, where S is the bound on
+    the weight moved; on a separable stream (ρ / 2 + 1 + 1 / (2 ρ)) D² / (γ² T), 2 D² / (γ² T) at ρ = 1.
 
     Parameters
     ----------

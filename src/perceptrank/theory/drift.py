@@ -13,10 +13,10 @@ from perceptrank.stream.validation import check_not_negative, check_positive, ch
 from perceptrank.theory.theorem import AnyComparator
 
 
-def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0) -> float:
+def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0, start: float = 0.0) -> float:
     """Return W, the largest norm of the weights, per learning rate, of a learner that forgets at this rate.
 
-    W² = C c / (1 - exp(-2 rate c)), c being the largest weight of a query.
+    W² = C c / (1 - exp(-2 rate c)), c being the largest weight of a query; or the norm of the start, if that is larger.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
         ln(2) / half_life.
     largest_weight : float > 0
         Largest weight c of a query.
+    start : float
+        Norm of the weights that the learner starts from, divided by the learning rate.
 
     Examples
     --------
@@ -35,7 +37,7 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
     """
     check_not_negative("constant", constant)
     exponent = 2.0 * check_positive("rate", rate) * check_positive("largest_weight", largest_weight)
-    return math.sqrt(constant * largest_weight / -math.expm1(-exponent))
+    return max(math.sqrt(constant * largest_weight / -math.expm1(-exponent)), check_not_negative("start", start))
 
 
 def fading(
@@ -46,12 +48,15 @@ def fading(
     *,
     growth: float | None = None,
     largest_weight: float = 1.0,
+    start: float = 0.0,
+    product: float | None = None,
 ) -> float:
     """Bound the loss of a learner that forgets against a ranker that moves; infinite if the rate is too large.
 
-    The largest S with S ≤ G + U √(C S (1 + rate S / 2)), where G = L + W P, for every stream and every sequence
-    u_1, u_2, …, if the learner ranks with its current weights (`average=False`). The other parameters are those of
-    `largest_weights`; C is `theorem.constant(…)`.
+    The largest S with S ≤ G + U √((C S + start²) (1 + rate S / 2)), where G = L - product + W P, for every stream and
+    every sequence u_1, u_2, …, if the learner ranks with its current weights (`average=False`), and every u_t satisfies
+    its constraints. The other parameters are those of `largest_weights`; C is that of the wrapped learner's theorem,
+    `theorem.constant(…)`.
 
     Parameters
     ----------
@@ -61,6 +66,9 @@ def fading(
         P, the sum of |u_{t+1} - u_t|.
     growth : float, optional
         The constant that `largest_weights` takes, if it differs.
+    product : float, optional
+        Inner product of u_1 and the weights that the learner starts from, divided by the learning rate; by default the
+        worst.
 
     Examples
     --------
@@ -68,14 +76,15 @@ def fading(
     (1.0, 45.942)
     """
     norm, loss = (check_not_negative("comparator", value) for value in comparator[:2])
-    W = largest_weights(constant if growth is None else growth, rate, largest_weight=largest_weight)
-    G = loss + W * check_not_negative("path", path)
+    W = largest_weights(constant if growth is None else growth, rate, largest_weight=largest_weight, start=start)
+    far = norm * start
+    G = loss + W * check_not_negative("path", path) + (far if product is None else -product)
     squared = norm * norm * constant
     left = 1.0 - squared * rate / 2
     if not left > 0.0:
         return math.inf
-    half = G + squared / 2
-    return (half + math.sqrt(max(0.0, half * half - left * G * G))) / left
+    half = G + (squared + far * far * rate / 2) / 2
+    return (half + math.sqrt(max(0.0, half * half - left * (G * G - far * far)))) / left
 
 
 def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, largest_weight: float = 1.0) -> float:

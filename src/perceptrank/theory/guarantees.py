@@ -218,6 +218,11 @@ def certify(
     from perceptrank.theory import bounds
 
     model, counts = learner.model, learner.model.counts
+    if counts.changes:
+        raise ValueError(
+            f"there is no certificate: settings of {learner.algorithm} were changed after learning had begun: learn "
+            "anew with the settings of now"
+        )
     if is_safe:
         formula, largest = "min(3 current + 2, (3 mean + 1) / 2)", None
         if not model.has_equal_weights:

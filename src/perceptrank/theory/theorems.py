@@ -140,12 +140,15 @@ def forgetron() -> Theorem:
     )
 
 
-def fading() -> Theorem:
+def fading(*, starts: bool = False) -> Theorem:
     """Bound the loss of a learner that forgets against a ranker that moves; `drift.fading` computes it."""
     return Theorem(
-        "loss ≤ G + U √(C S (1 + λS/2)), G = L + W P",
-        assumption="none; rankings by the current weights; P is the length of the path of a ranker that moves, W a "
-        "bound on the weights, λ the rate of forgetting, S the weight moved",
+        "loss ≤ G + U √((C S + |v₁|²) (1 + λS/2)), G = L - ⟨v₁, u₁⟩ + W P, v₁ = w₁/η"
+        if starts
+        else "loss ≤ G + U √(C S (1 + λS/2)), G = L + W P",
+        starts=starts,
+        assumption="none; rankings by the current weights; P is the length of the path of a linear ranker, W a bound "
+        "on the weights, λ the rate of forgetting, S the weight moved",
     )
 
 

@@ -24,6 +24,7 @@ class Nodes(Protocol):
     def rows(self, value: str) -> str: ...  # how many there are
     def as_double(self, value: str) -> str: ...
     def as_whole(self, value: str) -> str: ...
+    def product(self, value: str, matrix: Floats) -> str: ...  # of two matrices; take it in place of MatMul
     def reduce(self, operation: str, value: str) -> str: ...  # each column to one row
     def slice_rows(self, value: str, first: int, last: int) -> str: ...  # `last` is excluded, may count from the end
 

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -10,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from perceptrank.deploy.engines.engine_server import EngineError, EngineServer, Removal
-from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
+from perceptrank.deploy.engines.float_model import LARGEST, FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTree, next_float
 from perceptrank.kernels.arrays import Floats, Ints
 
 _AT_ONCE = 500  # documents in a request
+_MOST_QUERIES = 1025  # leaves of a query, with the setting's default of 1024
 _LARGEST_WINDOW = 10_000  # documents of a search, unless the index says otherwise
 _NO_PLUGIN = ("no handler found", "incorrect http method", "invalid index name", "must not start with '_'")
 
@@ -29,15 +31,22 @@ class ElasticsearchModel(FloatModel):
 
     name = "elasticsearch"
 
-    def own_notes(self) -> list[str]:
+    def own_notes(self, n_features: int) -> list[str]:
+        notes = []
+        if n_features * 3 > _MOST_QUERIES:
+            notes.append(
+                f"a search has a query for each of {n_features:,} features, and two more for one that is a difference: "
+                f"more than {_MOST_QUERIES:,} are 'too many nested clauses', unless the server's setting "
+                "indices.query.bool.max_clause_count is as large as their number"
+            )
         if self.part == "features":
-            return ["a field with negative numbers cannot be a feature: no query may have negative scores"]
-        if self.shift.value:
-            return []
-        return [
-            "scores may be negative: a rescored document may then be merged behind those of other shards that are "
-            "outside the rescore window, so make the window as large as what users see, or set shift"
-        ]
+            notes.append("a field with negative numbers cannot be a feature: no query may have negative scores")
+        elif not self.shift.value:
+            notes.append(
+                "scores may be negative: a rescored document may then come behind those outside the rescore window, "
+                "which score 0 with query_weight 0, so make the window as large as what users see, or set shift"
+            )
+        return notes
 
     def draft(self, names: list[str], fields: list[str]) -> Any:
         if any("{{" in field for field in fields):
@@ -63,7 +72,13 @@ class ElasticsearchModel(FloatModel):
 
     def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
         model = {"type": "model/xgboost+json", "definition": json.dumps([_xgboost_tree(tree) for tree in trees])}
-        return {"model": {"name": self.model_name, "model": model}}, []
+        return {"model": {"name": self.model_name, "model": model}}, [
+            "the parts of a feature that is a derived_expression must match every document: OpenSearch from 3.2 on "
+            "makes NaN of it otherwise, which counts as 0"
+        ]
+
+    def seen_by_trees(self, values: Any) -> Any:
+        return np.where(values < np.float32(LARGEST), values, np.float32(0.0))
 
     def ask_name(self, server: EngineServer) -> str:
         version = server.ask("GET", "/").get("version", {})
@@ -106,13 +121,18 @@ class OpenSearchModel(ElasticsearchModel):
 def _xgboost_tree(tree: FloatTree) -> dict[str, Any]:
     """Return a tree as XGBoost dumps it, where a value that is less than the condition goes the way of yes.
 
-    One that is missing goes the way of 0.
+    A feature that a document does not match is 0, or NaN: OpenSearch 3.2 to 3.7 sends NaN the way of no at every split,
+    and later versions the way of missing. The first split, which all other values pass, sends it to the leaf of 0.
     """
 
-    def split(threshold: float, up: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-        return {"split": tree.name, "split_condition": next_float(threshold), "children": [up, above]}
+    def split(condition: float, yes: dict[str, Any], no: dict[str, Any]) -> dict[str, Any]:
+        return {"split": tree.name, "split_condition": condition, "children": [yes, no]}
 
-    nodes = [tree.nested(lambda value: {"leaf": value}, split)]
+    def split_at(threshold: float, up: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+        return up if threshold == LARGEST else split(next_float(threshold), up, above)
+
+    leaf_of_0 = {"leaf": tree.leaves[bisect_left(tree.thresholds, 0.0)]}
+    nodes = [split(LARGEST, tree.nested(lambda value: {"leaf": value}, split_at), leaf_of_0)]
     nodes[0]["depth"] = 0
     for number, node in enumerate(nodes):  # the list grows, level by level
         node["nodeid"] = number
@@ -122,14 +142,15 @@ def _xgboost_tree(tree: FloatTree) -> dict[str, Any]:
     for node in nodes:
         if "children" in node:
             yes, no = (child["nodeid"] for child in node["children"])
-            node |= {"yes": yes, "no": no, "missing": yes if node["split_condition"] > 0.0 else no}
+            node |= {"yes": yes, "no": no, "missing": no}
     return nodes[0]
 
 
-def field_feature(name: str, field: str) -> dict[str, Any]:
-    """Return the feature that is the number in a field, 0 if there is none."""
+def field_feature(name: str, field: str, *, matches_all: bool = True) -> dict[str, Any]:
+    """Return the feature that is the number in a field; a document without one has 0, or does not match."""
+    matched: dict[str, Any] = {"match_all": {}} if matches_all else {"exists": {"field": field}}
     value = {"field": field, "missing": 0}
-    query = {"query": {"match_all": {}}, "field_value_factor": value, "boost_mode": "replace"}
+    query = {"query": matched, "field_value_factor": value, "boost_mode": "replace"}
     return {"name": name, "params": [], "template_language": "mustache", "template": {"function_score": query}}
 
 
@@ -164,7 +185,7 @@ def _feature_set(name: str, names: list[str], constants: list[str], split: Any) 
             derived = {"template_language": "derived_expression", "template": difference}
             features.append({"name": feature, "params": [], **derived})
         else:
-            features.append(field_feature(feature, f"p{j}"))
+            features.append(field_feature(feature, f"p{j}", matches_all=False))  # as features of a shop may not
     features += [constant_feature(constant) for constant in constants]
     return {"featureset": {"name": name, "features": features}}
 

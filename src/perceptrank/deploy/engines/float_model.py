@@ -120,11 +120,11 @@ class FloatModel(SumTarget):
 
     def export(self, function: RankingFunction) -> Export:
         export = super().export(function)
-        return replace(export, notes=(*export.notes, *self.own_notes()))
+        return replace(export, notes=(*export.notes, *self.own_notes(len(as_sum(function).places))))
 
     @abstractmethod
-    def own_notes(self) -> list[str]:
-        """Return what must be known of this engine, whatever the model."""
+    def own_notes(self, n_features: int) -> list[str]:
+        """Return what must be known of this engine, whatever the model, that has so many features with a weight."""
 
     def _constant_notes(self, dropped: float) -> list[str]:
         return [*filter(None, [self.shift.promise]), *note_no_bias(dropped)]
@@ -244,6 +244,7 @@ class FloatModel(SumTarget):
         values = columns.astype(np.float32)
         scores = np.zeros(len(values), np.float32)
         if isinstance(model, Additive):
+            values = self.seen_by_trees(values)
             for j, tree in enumerate(float_trees(self.name, model, self.shift.value).trees):
                 thresholds = np.array([self.reached(threshold) for threshold in tree.thresholds], np.float32)
                 leaves = np.array(tree.leaves, np.float32)
@@ -253,6 +254,10 @@ class FloatModel(SumTarget):
         for j, (_, weight, mean, spread) in enumerate(self.terms(model)):
             scores = scores + np.float32(weight) * ((values[:, j] - np.float32(mean)) / np.float32(spread))
         return scores.astype(np.float64)
+
+    def seen_by_trees(self, values: Any) -> Any:
+        """Return the values that trees of the engine see in place of those of documents."""
+        return values
 
     def reached(self, threshold: float) -> float:
         """Return the threshold that the engine makes of the one that it is given for this."""

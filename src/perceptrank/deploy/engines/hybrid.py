@@ -161,16 +161,19 @@ class HybridWeights(Target):
         for start, stop in pairwise(offsets):
             normalized, constant = self._normalize(values[start:stop].astype(np.float32))
             combined = self._combine(normalized, shares)
-            parts.append(combined.astype(np.float64) - float(shares[constant].sum(dtype=np.float64)))
+            added = shares[constant].astype(np.float64) @ normalized[0, constant].astype(np.float64)
+            parts.append(combined.astype(np.float64) - float(added))
         return np.concatenate(parts) * float(folded.weights.sum())
 
     def _normalize(self, values: Any) -> tuple[Any, Any]:
-        """Return the scores of each clause from 0 to 1, all 1 for a clause that is constant, and which those are."""
+        """Return the scores of each clause from 0 to 1, and which clauses are constant: 1, unless OpenSearch has 0s."""
         low, high = values.min(axis=0), values.max(axis=0)
         constant = high - low < SAME if self.server == "elasticsearch" else high == low
         scaled = (values - low) / np.where(constant, np.float32(1.0), high - low)
         if self.server == "opensearch":
             scaled = np.where(scaled == 0.0, LOWEST, scaled)
+            # its maximum is at least Float.MIN_VALUE, the smallest number above 0
+            return np.where(constant & (high > 0.0), np.float32(1.0), scaled), constant
         return np.where(constant, np.float32(1.0), scaled), constant
 
     def _combine(self, normalized: Any, shares: Any) -> Any:

@@ -46,7 +46,7 @@ class OnnxGraph(Target):
                         )
                 value = transform.add_nodes(nodes, value, width)
             width = transform.n_outputs(width)
-        scores = nodes.add("MatMul", value, function.weights)
+        scores = nodes.add("Reshape", nodes.product(value, function.weights[:, None]), nodes.whole(-1))
         metadata = {"algorithm": function.algorithm, "feature_names": json.dumps(function.names)}
         notes = [
             f"the input features is a matrix of documents x {len(function.names)} in double precision (float64): all "
@@ -135,6 +135,10 @@ class Graph(Nodes):
 
     def as_whole(self, value: str) -> str:
         return str(self.add("Cast", value, to=self.onnx.TensorProto.INT64))
+
+    def product(self, value: str, matrix: Floats) -> str:
+        # onnxruntime moves a constant factor of MatMul's inputs, as a scale of one feature is, into a float32 attribute
+        return str(self.add("Gemm", value, matrix))
 
     def reduce(self, operation: str, value: str) -> str:
         return str(self.add(operation, value, self.whole(0), keepdims=1))

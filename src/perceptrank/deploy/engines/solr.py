@@ -46,7 +46,7 @@ class SolrModel(FloatModel):
         if not isinstance(self.store, str) or not self.store:
             raise ValueError(f"store of the target solr must be a name, got {self.store!r}")
 
-    def own_notes(self) -> list[str]:
+    def own_notes(self, n_features: int) -> list[str]:
         if self.part == "features":
             return []
         return ["the feature store must have the features first: part=features drafts them"]

@@ -76,8 +76,9 @@ def history_of(model: Learner, state: Model) -> History:
         thresholds = ", ".join(f"{threshold:.4g}" for threshold in held.more["thresholds"].mean(axis=0))
         lines.append(f"Thresholds of the score between grades: {thresholds}.")
     margin = None
-    if ranking.takes != "documents" and ranking.theorem.symbol is not None and moved > 0 and held is ranking.model:
-        # |w - w₁| / (rate S) is at least the margin, by the proof, if no setting has changed since learning began.
+    is_certain = ranking.theorem.symbol is not None and not held.counts.changes
+    if ranking.takes != "documents" and is_certain and moved > 0 and held is ranking.model:
+        # |w - w₁| / (rate S) is at least the margin, by the proof.
         margin = ranking.certificate(margin=1.0).promises[0].bound / moved
         within = " within its constraints" if ranking.model.beginning.constraints else ""
         lines.append(

@@ -111,7 +111,8 @@ class KernelGuarantees(Learner):
             raise ValueError("give diameter or radius, whichever is known of the images of documents")
         diameter, n_units = diameter if diameter is not None else 2 * (radius or 0.0), (self.budget or 0) // _PAIR
         if self.policy == "forgetron":
-            bound = bounds.forgetron(diameter=diameter, n_units=n_units, margin=margin, comparator=comparator)
+            widest = max(diameter, DIAMETER)  # it spends by this diameter
+            bound = bounds.forgetron(diameter=widest, n_units=n_units, margin=margin, comparator=comparator)
         else:
             bound = bounds.random_budget(
                 diameter=diameter,

@@ -15,7 +15,7 @@ from perceptrank.learners.wrappers.wrapper import StepWrapper
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError, as_number
 from perceptrank.theory import theorems
-from perceptrank.theory.theorem import Theorem
+from perceptrank.theory.theorem import NO_THEOREM, Theorem
 
 SHORTEST, LONGEST = 1e-2, 1e15
 
@@ -32,8 +32,8 @@ class Fading(StepWrapper):
     equally weighted, would be that of a target that is no longer there. `ranks_with` says which of the two ranks, as
     for the learner itself.
 
-    The loss of rankings by the current weights is bounded against a ranker that moves, by the length of its way:
-    `perceptrank.theory.drift.fading`.
+    If the learner has a theorem with a constant, the loss of rankings by the current weights is bounded against a
+    ranker that moves, by the length of its way: `perceptrank.theory.drift.fading`.
 
     Parameters
     ----------
@@ -66,7 +66,11 @@ class Fading(StepWrapper):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return theorems.fading()
+        if self._copy.theorem.symbol is None:  # C is that of its theorem
+            return NO_THEOREM
+        beginning = self._model.beginning
+        theorem = theorems.fading(starts=beginning.origin is not None)
+        return theorems.constrained(theorem) if beginning.constraints else theorem
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -21,8 +21,8 @@ from perceptrank.serve.submissions import Acknowledgement, Answer
 MOST_ANSWERS = 10_000
 _TURN_SECONDS = 0.0002  # for one of several answers after the other, before others are ranked
 
-Grades = Annotated[dict[str, Annotated[float, Meta(ge=0)]], Meta(min_length=1, max_length=MOST_DOCUMENTS)]
-Weight = Annotated[float, Meta(ge=0)]
+Grades = Annotated[dict[Id, Annotated[float, Meta(ge=0)]], Meta(min_length=1, max_length=MOST_DOCUMENTS)]
+Weight = Annotated[float, Meta(ge=0, le=1e100, extra_json_schema={"anyOf": [{"const": 0}, {"minimum": 1e-100}]})]
 Item = TypeVar("Item")
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perceptrank import __version__
-from perceptrank.serve.errors import NotAllowedError, ServiceError, UnknownError
+from perceptrank.serve.errors import NotAllowedError, ServiceError, TooLargeError, UnknownError
 from perceptrank.serve.http import answers, challengers, models, ranking, status
 from perceptrank.serve.http.access import Access, Gate, RateLimit
 from perceptrank.serve.http.endpoint import Backend, Endpoint, respond_error
@@ -27,6 +27,7 @@ from perceptrank.serve.settings import Limits
 
 _FAMILIES = (ranking, answers, models, challengers, status)
 ENDPOINTS = [value for family in _FAMILIES for value in vars(family).values() if isinstance(value, Endpoint)]
+HEADER_BYTES = 2**16  # the server notices only those that come in several parts
 Handler = Callable[[Request], Awaitable[Response]]
 logger = logging.getLogger("perceptrank.serve")
 
@@ -47,7 +48,14 @@ def make_app(
         await asyncio.to_thread(live.close)
         await asyncio.to_thread(service.close)
 
-    app = _App(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = _App(
+        title="perceptrank",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
     app.state.live = live = Live(service)
     log = AccessLog(with_bodies=log_features) if access_log or log_features else None
     backend = Backend(service, access, Metrics(service), limits or Limits(), log)
@@ -118,5 +126,12 @@ class _App(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        answer = self.answers.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
-        await (super().__call__ if answer is None else answer)(scope, receive, send)
+        answer: ASGIApp | None = None
+        if scope["type"] == "http":
+            answer = self.answers.get((scope["method"], scope["path"]))
+            size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+            if size + sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
+                answer = respond_error(
+                    TooLargeError(f"line and headers of a request may have {HEADER_BYTES} bytes, got more", "send less")
+                )
+        await (answer or super().__call__)(scope, receive, send)

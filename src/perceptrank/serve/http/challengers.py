@@ -1,8 +1,9 @@
 """GET /challengers, and adding and removing them."""
 
-from typing import Any
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,8 +11,9 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import algorithms
 from perceptrank.serve.documents import Id
 from perceptrank.serve.errors import InvalidRequestError, UnknownError
-from perceptrank.serve.http.endpoint import Backend, endpoint, respond
-from perceptrank.serve.http.models import Version, VersionResponse, restore_document
+from perceptrank.serve.http.endpoint import Backend, endpoint, exactly_one, respond
+from perceptrank.serve.http.models import ModelDocument, Version, VersionResponse, restore_document
+from perceptrank.serve.log.opening import NAME
 from perceptrank.serve.shadow.challengers import Standings
 
 
@@ -22,12 +24,16 @@ class AddChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
     one of them.
     """
 
-    name: Id
+    name: Annotated[str, Meta(pattern=f"^{NAME.pattern}$")]
     algorithm: Id | None = None
-    model: dict[str, Any] | None = None
+    model: ModelDocument | None = None
     ranker: Id | None = None
     version: Version | None = None
     measure: Id = "ndcg@10"
+
+
+_SOURCES = ("algorithm", "model", "ranker", "version")
+_ADDITION = exactly_one(AddChallengerRequest, *_SOURCES)
 
 
 class RemoveChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -42,11 +48,11 @@ async def list_challengers(backend: Backend, request: Request) -> Response:
     return respond(backend.ranker(request).standings())
 
 
-@endpoint("POST", "/challengers/add", "admin", request=AddChallengerRequest, response=VersionResponse)
+@endpoint("POST", "/challengers/add", "admin", request=_ADDITION, response=VersionResponse)
 async def add_challenger(backend: Backend, request: Request) -> Response:
     """Add a challenger, which learns silently."""
     wanted = await backend.read(request, AddChallengerRequest)
-    sources = {name: getattr(wanted, name) for name in ("algorithm", "model", "ranker", "version")}
+    sources = {name: getattr(wanted, name) for name in _SOURCES}
     if list(sources.values()).count(None) != len(sources) - 1:
         raise InvalidRequestError(f"give exactly one of {', '.join(sources)}", "say what the challenger starts from")
     model: Learner | int
@@ -59,7 +65,7 @@ async def add_challenger(backend: Backend, request: Request) -> Response:
     elif wanted.ranker is not None:
         model = backend.service.ranker(wanted.ranker).current.learner
     elif wanted.version is not None:
-        model = wanted.version
+        model = int(wanted.version)
     else:
         model = await backend.in_thread(restore_document, wanted.model)
     future = backend.ranker(request).add_challenger(wanted.name, model, wanted.measure)

@@ -2,11 +2,12 @@
 
 import asyncio
 import math
+import re
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -28,6 +29,7 @@ from perceptrank.serve.settings import Limits
 
 Result = TypeVar("Result")
 _encode = msgspec.json.Encoder().encode
+_TOO_MANY = re.compile("Expected `(array|object)` of length <=")
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,12 @@ def endpoint(method: str, path: str, scope: str, **about: Any) -> Callable[[Hand
     return lambda handle: Endpoint(method=method, path=path, scope=scope, handle=handle, **about)
 
 
+def exactly_one(kind: Any, *names: str) -> Any:
+    """Return the type of a message that must have one of several fields; the handler is to check that."""
+    choices = [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]
+    return Annotated[kind, msgspec.Meta(extra_json_schema={"oneOf": choices})]
+
+
 @lru_cache(maxsize=256)
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
@@ -143,6 +151,8 @@ def decode(kind: type[Result], body: bytes) -> Result:
         decoder: msgspec.json.Decoder[Result] = _decoder(kind)  # type: ignore[arg-type]
         return decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        if _TOO_MANY.match(str(error)):
+            raise TooLargeError(f"the body has too much: {error}", "send it in parts, or less of it") from None
         raise InvalidRequestError(f"the body is not as described: {error}", "see /openapi.json") from None
 
 

@@ -9,14 +9,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from perceptrank.deploy.exports import export, targets
-from perceptrank.io.model_file import model_text, parse_model
+from perceptrank.io.model_file import FORMAT, VERSION, model_text, parse_model
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
 from perceptrank.serve.documents import Id
 from perceptrank.serve.errors import InvalidRequestError, UnknownError
-from perceptrank.serve.http.endpoint import Backend, endpoint, respond
+from perceptrank.serve.http.endpoint import Backend, endpoint, exactly_one, respond
 
-Version = Annotated[int, Meta(ge=1)]
+Version = Annotated[float, Meta(ge=1, multiple_of=1)]  # JSON has no integers: 1.0 is 1
+_SAVED = {
+    "required": ["format", "version"],
+    "properties": {"format": {"const": FORMAT}, "version": {"const": VERSION}},
+}
+ModelDocument = Annotated[dict[str, Any], Meta(extra_json_schema=_SAVED)]
 
 
 class VersionResponse(msgspec.Struct):
@@ -45,9 +50,12 @@ class PromoteRequest(msgspec.Struct, forbid_unknown_fields=True):
     """
 
     ranker: Id | None = None
-    model: dict[str, Any] | None = None
+    model: ModelDocument | None = None
     challenger: Id | None = None
     fixed: bool = False
+
+
+_PROMOTION = exactly_one(PromoteRequest, "challenger", "ranker", "model")
 
 
 @endpoint("GET", "/model", "admin", response=dict[str, Any])
@@ -69,10 +77,10 @@ async def list_versions(backend: Backend, request: Request) -> Response:
 async def roll_back(backend: Backend, request: Request) -> Response:
     """Go back to an earlier version."""
     wanted = await backend.read(request, RollbackRequest)
-    return respond(VersionResponse(await backend.done(backend.ranker(request).roll_back(wanted.version))))
+    return respond(VersionResponse(await backend.done(backend.ranker(request).roll_back(int(wanted.version)))))
 
 
-@endpoint("POST", "/model/promote", "admin", request=PromoteRequest, response=VersionResponse)
+@endpoint("POST", "/model/promote", "admin", request=_PROMOTION, response=VersionResponse)
 async def promote(backend: Backend, request: Request) -> Response:
     """Rank with another model from now on."""
     wanted = await backend.read(request, PromoteRequest)

@@ -87,6 +87,6 @@ def _responses(endpoint: Endpoint, known: dict[str, Any]) -> dict[str, Any]:
         responses["207"] = {"description": "Some were not taken", "content": {_JSON: {"schema": several}}}
     if endpoint.scope:
         responses |= {str(status): {"description": "Not carried out", **error} for status in _ERRORS}
-    elif endpoint.path == "/readyz":
+    elif endpoint.path == "/learnz":
         responses["503"] = {"description": "It only ranks", "content": {_JSON: {}}}
     return responses

@@ -98,6 +98,7 @@ def run(app: FastAPI, listening: socket.socket, started: Callable[[], None], lim
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
+        http="h11",  # the parser that has a limit for headers
         access_log=False,
         log_config=None,
         log_level="warning",

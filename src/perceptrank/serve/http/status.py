@@ -23,14 +23,24 @@ async def report_health(backend: Backend, request: Request) -> Response:
 
 @endpoint("GET", "/readyz", "", response=dict[str, Any], of_ranker=False)
 async def report_readiness(backend: Backend, request: Request) -> Response:
-    """Tell whether it ranks and learns; status 503 if it only ranks. Only those who may watch see the reason."""
+    """Tell that it ranks, and whether it learns. Only those who may watch see why it does not."""
+    return respond(_readiness(backend, request))
+
+
+@endpoint("GET", "/learnz", "", response=dict[str, Any], of_ranker=False)
+async def report_learning(backend: Backend, request: Request) -> Response:
+    """Tell whether it learns; status 503 if it only ranks. Only those who may watch see the reason."""
+    readiness = _readiness(backend, request)
+    return respond(readiness, 503 if readiness["problems"] else 200)
+
+
+def _readiness(backend: Backend, request: Request) -> dict[str, Any]:
     problems = {name: ranker.problem for name, ranker in backend.service.rankers.items() if ranker.problem}
     try:
         backend.access.check(request.headers.get("authorization"), "watch")
     except ServiceError:  # it may name folders, and the address of a database
         problems = dict.fromkeys(problems, "learning is off; a token with the scope watch or admin sees the reason")
-    status = {"status": "ranking only" if problems else "ok", "problems": problems}
-    return respond(status, 503 if problems else 200)
+    return {"status": "ranking only" if problems else "ok", "problems": problems}
 
 
 @endpoint("GET", "/metrics", "admin", of_ranker=False)

@@ -64,8 +64,8 @@ class Log(ABC):
         """Raise if it is known to be out of reach; a file is there, or writing will tell."""
 
     @abstractmethod
-    def check_writable(self) -> None:
-        """Raise if nothing can be written."""
+    def make_room(self, n_bytes: int) -> None:
+        """Raise if so many bytes cannot be appended."""
 
     @abstractmethod
     def end(self) -> tuple[int, bytes]:

@@ -185,8 +185,11 @@ class PostgresLog(Log):
             value,
         )
 
-    def check_writable(self) -> None:
-        self._ask("UPDATE perceptrank.about SET value = value WHERE ranker = %s", self._ranker)
+    def make_room(self, n_bytes: int) -> None:
+        content = secrets.token_bytes(n_bytes)  # which cannot be compressed
+        with self.transaction():
+            self._ask("INSERT INTO perceptrank.about VALUES (%s, 'room', %b)", self._ranker, content)
+            self._ask("DELETE FROM perceptrank.about WHERE ranker = %s AND name = 'room'", self._ranker)
 
     def end(self) -> tuple[int, bytes]:
         if self._last is None or self._read_only:

@@ -47,10 +47,11 @@ class SqliteLog(Log):
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         is_new = self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
         if is_new and not self._read_only:
+            # In one transaction: a log without its secret could never be opened again.
             self._connection.executescript(
-                f"BEGIN; {_SCHEMA} PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
+                f"BEGIN; {_SCHEMA} INSERT INTO about VALUES ('secret', x'{secrets.token_hex(32)}'); "
+                f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
             )
-            self._connection.execute("INSERT INTO about VALUES ('secret', ?)", (secrets.token_bytes(32),))
         elif application != APPLICATION:
             raise DamagedLogError(f"{self.path} is not a log of perceptrank", "name the folder of one, or an empty one")
         elif version > FORMAT:
@@ -89,8 +90,11 @@ class SqliteLog(Log):
         (value,) = self._connection.execute("SELECT value FROM about WHERE name = 'secret'").fetchone()
         return bytes(value)
 
-    def check_writable(self) -> None:
-        self._connection.execute("UPDATE about SET value = value WHERE name = 'secret'")
+    def make_room(self, n_bytes: int) -> None:
+        # What is written and deleted leaves pages that the next entries use; the checkpoint makes room in the WAL too.
+        self._connection.execute("INSERT OR REPLACE INTO about VALUES ('room', zeroblob(?))", (n_bytes,))
+        self._connection.execute("DELETE FROM about WHERE name = 'room'")
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def end(self) -> tuple[int, bytes]:
         row = self._connection.execute("SELECT sequence, link FROM entries ORDER BY sequence DESC LIMIT 1").fetchone()

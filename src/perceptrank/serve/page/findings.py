@@ -49,7 +49,8 @@ def certificate(model: Learner) -> str:
     try:
         proof = model.certificate(margin=1.0)
     except _LACKING:
-        return f"There is no certificate: {model.name} has no theorem of this kind."
+        why = "its settings have changed" if model.model.counts.changes else f"{model.name} has no theorem of this kind"
+        return f"There is no certificate: {why}."
     if proof.mass == 0.0:
         return f"None of {proof.rounds:,} answers has changed the weights: nothing was lost."
     # Of the inequality |w| >= rate margin S, for the margin of whichever fixed ranker.

@@ -141,7 +141,7 @@ class FourierFeatures(RandomFeatures, LearningTransform):
     def _add_random(self, nodes: Nodes, X: str, n_features: int) -> list[str]:
         self._check_matrix(self.n_features // 2, n_features)
         matrix = np.ascontiguousarray(self.directions(n_features).T) / (self.width_ or 1.0)
-        angles = nodes.add("MatMul", X, matrix)
+        angles = nodes.product(X, matrix)
         factor = self.norm_for(n_features) / np.sqrt(self.n_features // 2)
         return [nodes.add("Mul", nodes.add(function, angles), factor) for function in ("Sin", "Cos")]
 
