@@ -88,6 +88,31 @@ def test_tie_policies():
     assert drawn == {1.0, 1 / math.log2(3)}
 
 
+def quarter_pass(settings, ranked, values, scratch):
+    values[:] = 0.25
+
+
+def test_expected_values_of_an_unknown_measure_are_refused():
+    """Also of one that borrows everything but the kernel from another."""
+
+    class Quarter(pr.Measure):
+        name, code, kernel = "quarter", 7, quarter_pass
+
+    class OtherReciprocalRank(pr.ReciprocalRank):
+        kernel = quarter_pass
+
+    for kind in (Quarter, OtherReciprocalRank):
+        assert kind()([2.0, 1.0], [0, 1]) == 0.25
+        rule = f"ties of {kind.__name__} must be one of 'worst', 'stable', 'reverse', 'random', as its mean over all"
+        with pytest.raises(ValueError, match=rule):
+            kind(ties="expected")([2.0, 1.0], [0, 1])
+
+    class Renamed(pr.ReciprocalRank):
+        name = "mrr"
+
+    assert Renamed(ties="expected")([1.0, 1.0], [0, 1]) == 0.75
+
+
 def test_random_ties_are_fair_and_depend_on_seed_and_round_alone():
     measure = pr.NDCG(k=1, ties="random")
     offsets = np.arange(4001) * 2

@@ -7,9 +7,31 @@ from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import highest_below, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
+from perceptrank.measures import kinds
 from perceptrank.measures.gains import gain_of, gain_shift
 from perceptrank.measures.kinds import best_gain
-from perceptrank.measures.ranking import AP, ERR, NDCG, PRECISION, Ranked, Settings
+from perceptrank.measures.measure import Measure
+from perceptrank.measures.ranking import AP, ERR, NDCG, PRECISION, RECIPROCAL_RANK, TIES, Ranked, Settings
+from perceptrank.stream.validation import ParameterError
+
+# by the kernel of the other tie policies, so that a class with a kernel of its own is another measure
+_CODES = {
+    kinds.NDCG.kernel: NDCG,
+    kinds.AP.kernel: AP,
+    kinds.Precision.kernel: PRECISION,
+    kinds.ReciprocalRank.kernel: RECIPROCAL_RANK,
+    kinds.ERR.kernel: ERR,
+}
+
+
+def expected_code(measure: Measure) -> int:
+    """Return the number of a measure in the kernel below; raise if it does not know the measure."""
+    code = _CODES.get(type(measure).kernel)
+    if code is None:
+        others = ", ".join(repr(ties) for ties in TIES if ties != "expected")
+        rule = f"of {type(measure).__name__} must be one of {others}, as its mean over all orders is not known"
+        raise ParameterError("ties", rule, "expected")
+    return code
 
 
 @compiled

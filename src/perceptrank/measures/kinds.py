@@ -10,7 +10,6 @@ from typing import ClassVar
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.levels import highest_below
-from perceptrank.measures import ranking
 from perceptrank.measures.gains import GAINS, gain_of, gain_shift
 from perceptrank.measures.measure import Measure
 from perceptrank.measures.ranking import Settings, measure_pass
@@ -43,7 +42,6 @@ class AP(Measure):
     """
 
     name: ClassVar[str] = "ap"
-    code: ClassVar[int] = ranking.AP
     kernel: ClassVar[Callable[..., None]] = measure_pass(ap)
 
 
@@ -85,7 +83,6 @@ class Precision(MeasureAtCutoff):
     """
 
     name: ClassVar[str] = "p"
-    code: ClassVar[int] = ranking.PRECISION
     kernel: ClassVar[Callable[..., None]] = measure_pass(precision)
 
 
@@ -111,7 +108,6 @@ class ReciprocalRank(MeasureAtCutoff):
     """
 
     name: ClassVar[str] = "rr"
-    code: ClassVar[int] = ranking.RECIPROCAL_RANK
     kernel: ClassVar[Callable[..., None]] = measure_pass(reciprocal_rank)
 
 
@@ -145,7 +141,6 @@ class ERR(MeasureAtCutoff):
     """
 
     name: ClassVar[str] = "err"
-    code: ClassVar[int] = ranking.ERR
     kernel: ClassVar[Callable[..., None]] = measure_pass(err)
     max_grade: float = field(default=4, kw_only=True)
 
@@ -210,7 +205,6 @@ class NDCG(MeasureAtCutoff):
     """
 
     name: ClassVar[str] = "ndcg"
-    code: ClassVar[int] = ranking.NDCG
     kernel: ClassVar[Callable[..., None]] = measure_pass(ndcg)
     gain: str = field(default="exp2", kw_only=True)
 

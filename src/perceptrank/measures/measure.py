@@ -48,7 +48,7 @@ class Measure:
     ----------
     ties : "worst", "stable", "reverse", "random", or "expected"
         Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
-        the mean over all orders.
+        the mean over all orders, which a measure of one's own does not have.
     empty : "skip", "one", or "zero"
         Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
     seed : int
@@ -63,8 +63,7 @@ class Measure:
     """
 
     name: ClassVar[str]
-    code: ClassVar[int]  # in the kernel of expected values
-    kernel: ClassVar[Callable[..., None]]  # for every other tie policy
+    kernel: ClassVar[Callable[..., None]]  # for every tie policy but expected
 
     ties: str = field(default="worst", kw_only=True)
     empty: str = field(default="skip", kw_only=True)
@@ -149,17 +148,18 @@ class Measure:
 
     def _per_query(self, scores: Floats, relevance: Floats, offsets: Ints, first_round: int) -> Floats:
         """Return one value per query of validated arrays."""
+        kernel, code = type(self).kernel, 0
         if self.ties == "expected":
-            from perceptrank.measures.expected import expected_pass as kernel
-        else:
-            kernel = type(self).kernel
+            from perceptrank.measures.expected import expected_code, expected_pass
+
+            kernel, code = expected_pass, expected_code(self)
         values, draws = np.empty(len(offsets) - 1), _NO_DRAWS
         if self.ties == "random":
             draws = np.empty(len(scores))
             draw_ties(self.seed, first_round, read_only(offsets), draws)
         longest = int(np.diff(offsets).max(initial=0))
         kernel(
-            (self.code, TIES[self.ties], EMPTY[self.empty], self.seed, self.cutoff or 0, *self._settings()),
+            (code, TIES[self.ties], EMPTY[self.empty], self.seed, self.cutoff or 0, *self._settings()),
             (read_only(scores), read_only(relevance), read_only(offsets), discounts(longest), draws),
             values,
             borrow_scratch(longest, 0, 4, 5),
