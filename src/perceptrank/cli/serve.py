@@ -219,7 +219,7 @@ def _check_installed() -> None:
 
 
 def _list_tokens(tokens: "list[Token]", *, as_json: bool) -> None:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for token in tokens:
         end = None if token.expires is None else datetime.fromtimestamp(token.expires, UTC).isoformat(" ", "minutes")
         rows.append({"name": token.name, "scopes": token.scopes, "expires": end})
