@@ -47,6 +47,14 @@ def test_the_answer_is_the_exit_status(run, folder):
     assert "Not decided: twin.json and new.json have the same ndcg@10" in " ".join(same.stdout.split())
 
 
+def test_queries_are_not_called_held_out(run, folder):
+    """Here the model has learned from them: nobody checks, and it says so."""
+    result = run("evaluate", "current.json", "new.json", "day1.parquet", "--page", "report.html")
+    for text in (result.stdout, (folder / "report.html").read_text()):
+        assert "held-out" not in text
+        assert "it is not checked whether a model has learned from them" in " ".join(text.split())
+
+
 def test_a_model_that_is_not_there_is_named(run, folder):
     missing = run("evaluate", "current.json", "newer.json", "day3.parquet", "--worst", "3", code=1)
     assert missing.stderr == "error: there is no file newer.json\n"

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from perceptrank.evaluation.bootstrap import draw_sums, simultaneous_intervals
+from perceptrank.evaluation.decision import decide
+from perceptrank.evaluation.differences import differences
+from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.chance import noise
+from perceptrank.measures import parse
 
 
 def intervals(samples, weights=None, confidence=0.95, n_resamples=2000, seed=0):
@@ -144,3 +148,33 @@ def test_intervals_hold_as_often_as_they_say(kind):
         found = intervals(samples, weights, n_resamples=500, seed=seed)
         missed += any(((found.low[s] > truth) | (found.high[s] < truth)).any() for s, truth in enumerate(truths))
     assert missed / n_trials < 0.05 + 0.015 + 3 * math.sqrt(0.05 * 0.95 / n_trials)
+
+
+def share_of_verdicts(answer, gains, n_runs):
+    """How often the verdict on a challenger whose gains over 0.7 are drawn is this one."""
+    rng, measure, count = np.random.default_rng(1), parse("ndcg@10"), 0
+    for run in range(n_runs):
+        values = 0.7 + gains(rng)
+        traces = {name: Trace({measure: row}, 0 * row) for name, row in (("now", 0 * values + 0.7), ("new", values))}
+        rows = differences(traces, None, [measure], [np.ones(len(values), bool)], 0.95, run)[0]
+        count += decide("now", rows, 0.0, 0.95).answer in answer
+    return count / n_runs
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("n", "least", "most"), [(200, 0.08, 0.17), (1000, 0.0, 0.03)])
+def test_rare_disasters_may_be_missed(n, least, most):
+    """Worse by .0005: a gain of .0045, but a loss of .5 in 1 % of queries; .99^200 = 13 % of samples have none."""
+
+    def gains(rng):
+        return np.where(rng.random(n) < 0.01, -0.5, 0.0045 / 0.99 + rng.normal(0, 0.01, n))
+
+    assert least <= share_of_verdicts(("yes",), gains, 300) <= most
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("times", "least", "most"), [(1, 0.02, 0.09), (2, 0.1, 0.25), (5, 0.28, 0.48)])
+def test_repeated_queries_make_intervals_too_narrow(times, least, most):
+    """200 queries of two equal models, each so many times: a verdict either way is wrong."""
+    wrong = share_of_verdicts(("yes", "no"), lambda rng: np.repeat(rng.normal(0, 0.05, 200), times), 300)
+    assert least <= wrong <= most

@@ -131,22 +131,22 @@ def test_usual_names_are_guessed(header, roles, tmp_path):
 
 
 def test_columns_by_name_and_those_that_are_no_features(tmp_path):
-    """A second column of ids or grades is never a feature, however numeric; nor is text."""
+    """A second column of ids is never a feature, however numeric; nor is text."""
     text = (
-        "qid,query,label,grade,id,docid,words,x,flag\n1,one,2,0,17,d1,some,0.5,true\n1,one,0,1,18,d2,text,1.5,FALSE\n"
+        "qid,query,label,score,id,docid,words,x,flag\n1,one,2,0,17,d1,some,0.5,true\n1,one,0,1,18,d2,text,1.5,FALSE\n"
     )
     path = write(tmp_path, "a.csv", text)
     found = []
     stream = pr.read_table(path, report=found.append)
-    assert stream.feature_names == ("x", "flag")
-    np.testing.assert_array_equal(stream.X, [[0.5, 1], [1.5, 0]])
+    assert stream.feature_names == ("score", "x", "flag")
+    np.testing.assert_array_equal(stream.X, [[0, 0.5, 1], [1, 1.5, 0]])
     assert stream.qids.tolist() == ["1"]
-    assert stream.relevance.tolist() == [0, 1]
+    assert stream.relevance.tolist() == [2, 0]
     assert stream.docids.tolist() == ["d1", "d2"]
-    assert found[0].ignored == ("query", "label", "id", "words")
-    assert "ignored: 'query', 'label', 'id', 'words'" in str(found[0])
-    stream = pr.read_table(path, qid="query", relevance="label", docid="id", features=["x", "grade"])
-    assert stream.feature_names == ("x", "grade")
+    assert found[0].ignored == ("query", "id", "words")
+    assert "ignored: 'query', 'id', 'words'" in str(found[0])
+    stream = pr.read_table(path, qid="query", relevance="label", docid="id", features=["x", "score"])
+    assert stream.feature_names == ("x", "score")
     assert stream.qids.tolist() == ["one"]
     assert stream.relevance.tolist() == [2, 0]
     assert stream.docids.tolist() == ["17", "18"]
@@ -168,11 +168,12 @@ def test_exports_of_quepid(tmp_path):
         "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position,bm25\n"
         'S,2024-01-01 10:00:00,7,shoes,a,1,2.5\nS,2024-01-01 10:00:00,7,shoes,b,2,1.5\nS,2024,7,"hats, red",c,1,9\n',
     )
-    stream = pr.read_table(detailed)
+    with pytest.warns(UserWarning, match="not used: 'Team Name', 'Case Name', 'Case ID', 'Doc Position', 'Title'; "):
+        stream = pr.read_table(detailed)
     assert stream.feature_names == ("views",)
     assert stream.qids.tolist() == ["shoes", "hats, red"]
     with pytest.warns(UserWarning, match="1 rows without a grade are left out"):
-        joined = pr.read_table(basic, snapshot)
+        joined = pr.read_table(basic, snapshot, report=lambda columns: None)
     assert joined.feature_names == ("bm25",)
     np.testing.assert_array_equal(joined.X[:, 0], [2.5, 1.5, 9])
     assert joined.relevance.tolist() == [3, 0, 1]
@@ -510,7 +511,7 @@ def test_a_column_called_query_weight_is_that(tmp_path):
         other = write(tmp_path, "b.csv", WEIGHTED.replace("searches", name))
         assert read_both(other).query_weights is None
     both = write(tmp_path, "c.csv", "qid,grade,query_weight,w,x\nq,1,3,2,5\n")
-    stream = read_both(both, weight="w")
+    stream = read_both(both, weight="w", report=lambda columns: None)
     assert (stream.query_weights.tolist(), stream.feature_names) == ([2], ("x",))
 
 

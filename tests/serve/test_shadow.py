@@ -348,6 +348,84 @@ def test_challengers_are_not_lost_with_the_end_of_a_log(tmp_path):
     third.close()
 
 
+def wide(n_features=60_000):
+    """Two documents of so many features, and their grades."""
+    row = [0.0] * (n_features - 1)
+    return [Document("a", [1.0, *row]), Document("b", [2.0, *row])], {"b": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "challengers", "message"),
+    [
+        (None, {"r": pr.OnlineRidge()}, r"challenger 'r' .*matrix of 60000 features takes 28\.8 GB"),
+        (pr.OnlineRidge(), {}, r"the model that ranks .*matrix of 60000 features takes 28\.8 GB"),
+        (pr.Bagging(pr.SolarII(covariance="full")), {}, "covariance of 60000 features"),
+        (None, {"r": pr.ListwisePerceptron(transforms=["auto", pr.RandomRelu(2048)])}, "RandomRelu.* features takes"),
+        (pr.Sum([pr.Perceptron(), pr.Perceptron(transforms=pr.RandomFourier(2048))]), {}, "RandomFourier.* takes"),
+    ],
+)
+def test_features_too_many_for_a_model_are_refused_before_they_are_logged(tmp_path, model, challengers, message):
+    ranker = ServedRanker(tmp_path / "r", model, QUIET, challengers=challengers)
+    version = ranker.current.version
+    with pytest.raises(TooLargeError, match=message):
+        ranker.learn(*wide(), event_id="wide").result(10)
+    assert (ranker.current.version, ranker.problem) == (version, "")
+    answer(ranker, judged(3))
+    ranker.flush()
+    assert ranker.current.answers == 3
+    assert all(each.refused == 0 for each in ranker.current.shadow.challengers.values())
+    ranker.close()
+    assert verify(tmp_path)[0].problems == ()
+
+
+def test_a_challenger_of_too_many_features_is_refused(tmp_path):
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET)
+    ranker.learn(*wide(), event_id="wide").result(10)
+    with pytest.raises(TooLargeError, match=r"challenger 'r' .*28\.8 GB of memory, and a model may take 0\.5 GB"):
+        ranker.add_challenger("r", pr.OnlineRidge()).result(10)
+    assert ranker.problem == ""
+    ranker.close()
+
+
+@pytest.mark.parametrize("model", [None, pr.OnlineRidge()])
+def test_features_too_many_that_the_log_has_harm_nobody(tmp_path, monkeypatch, model):
+    """As a log of an earlier version may have them, or one whose main model was replaced by a wide one."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr("perceptrank.serve.log_thread._check_features", lambda *_: None)
+        ranker = ServedRanker(tmp_path / "r", model, QUIET, challengers={"r": pr.OnlineRidge()})
+        for i in range(3):
+            ranker.learn(*wide(), event_id=str(i)).result(10)
+        ranker.flush()
+    assert (ranker.problem, ranker.current.answers) == ("", 3)
+    assert ranker.current.refused == (0 if model is None else 3)
+    refused = ranker.current.shadow.challengers["r"]
+    assert (refused.refused, refused.is_stopped) == (3, False)
+    expected = bits(ranker)
+    abandon(ranker)
+    monkeypatch.setattr("perceptrank.stream.memory.free_memory", lambda: 1e15)  # what is free changes nothing
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
+    again.warm_up()
+    assert bits(again) == expected
+    again.learn(*wide(), event_id="more").result(10)
+    again.close()
+    assert verify(tmp_path)[0].problems == ()
+
+
+def test_what_fits_does_not_depend_on_free_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("perceptrank.stream.memory.free_memory", lambda: 0.0)
+    ranker = ServedRanker(tmp_path / "r", pr.OnlineRidge(), QUIET, challengers={"o": pr.Opauc()})
+    answer(ranker, judged(5))
+    ranker.flush()
+    assert (ranker.problem, ranker.current.refused) == ("", 0)
+    assert ranker.current.shadow.challengers["o"].refused == 0
+    ranker.save()
+    expected = bits(ranker)
+    abandon(ranker)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
+    assert bits(again) == expected
+    again.close()
+
+
 def test_a_bug_in_a_challenger_stops_it_and_nobody_else(tmp_path, monkeypatch, caplog):
     made = judged(12)
     ranker = ServedRanker(tmp_path / "r", settings=QUIET, challengers={"new": pr.SlamPerceptron()})

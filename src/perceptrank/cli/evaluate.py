@@ -50,7 +50,7 @@ def evaluate(
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a model on held-out queries; or several models, and decide whether one may replace the first.
+    """Measure a model on queries that it has not learned from; or several, and decide if one may replace the first.
 
     Exit status, of several models: 0 if one may go live, 3 if none may, 4 if it is not decided; 1 and 2 for errors.
 
@@ -152,12 +152,14 @@ def exit_code(answer: str) -> int:
 
 def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> None:
     """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
+    from perceptrank.evaluation.decision import NOT_CHECKED
+
     percent = f"{result.confidence * 100:g}% interval"
     means = [
         {"model": name} | {str(measure): plain(result.mean(name, measure)) for measure in result.measures}
         for name in result.traces
     ]
-    print_rows(means, f"{len(result.traces)} models on {len(result):,} held-out queries")
+    print_rows(means, f"{len(result.traces)} models on {len(result):,} queries; {NOT_CHECKED}")
     rows = []
     for each in result.differences:
         counts = {"better": each.n_better, "worse": each.n_worse}

@@ -8,6 +8,7 @@ from perceptrank.evaluation.bootstrap import FEWEST_QUERIES
 from perceptrank.evaluation.differences import Difference
 
 Answer = Literal["yes", "no", "undecided"]
+NOT_CHECKED = "it is not checked whether a model has learned from them"
 _QUANTILE_OF_POWER = 0.8416212335729143  # 0.8 of the normal distribution
 _MOST = 10**9
 

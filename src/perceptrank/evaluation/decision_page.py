@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perceptrank.evaluation.decision import Decision
+from perceptrank.evaluation.decision import NOT_CHECKED, Decision
 from perceptrank.evaluation.differences import Difference
 from perceptrank.evaluation.html_page import Cell, Section, html_page, number, table
 from perceptrank.evaluation.worst import QueryChange
@@ -61,7 +61,7 @@ def _means(result: "Evaluation") -> str:
         for name in result.traces
     ]
     headings: list[str | Cell] = ["model", *(Cell(str(measure), True) for measure in result.measures)]
-    caption = f"Means over {len(result):,} held-out queries; the first model is the one that is live."
+    caption = f"Means over {len(result):,} queries; {NOT_CHECKED}. The first model is the one that is live."
     return table(headings, rows, caption)
 
 

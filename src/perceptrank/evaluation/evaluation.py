@@ -1,4 +1,4 @@
-"""Several rankers on the same held-out queries, and whether one may replace the first."""
+"""Several rankers on the same queries, and whether one may replace the first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from perceptrank.stream.validation import ParameterError, check_positive_whole
 
 @dataclass(eq=False, repr=False)
 class Evaluation:
-    """Rankers on the same held-out queries: `evaluate` makes it of several.
+    """Rankers on the same queries, which none should have learned from: `evaluate` makes it of several.
 
     The first ranker is the incumbent, which is live now; the others are challengers. The first measure decides, others
     can only forbid.

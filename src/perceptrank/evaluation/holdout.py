@@ -46,7 +46,9 @@ def evaluate(
     worst: int = 10,
     seed: int = 0,
 ) -> Trace | Evaluation:
-    """Evaluate a ranker, or several, on held-out queries, without learning from them.
+    """Evaluate a ranker, or several, on queries, without learning from them.
+
+    The queries should be others than those that the rankers have learned from, which is not checked.
 
     Of several, the first is the incumbent, which ranks now; the others are challengers, and the result says which of
     them may replace it. All rank the same queries, in one pass over the data. A ranker that knows the names of its

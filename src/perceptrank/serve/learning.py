@@ -7,10 +7,13 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import ready_model
+from perceptrank.learners.learning import begin, ready_model
 from perceptrank.measures import Measure
 from perceptrank.serve.log.records import AnswerEntry
+from perceptrank.stream.memory import RoomError, limited_room
 from perceptrank.stream.query_stream import QueryStream
+
+MODEL_BYTES = 2**29  # of a model with a copy; a constant, so that a replay refuses what the service has refused
 
 
 class Columns:
@@ -83,6 +86,11 @@ def learn_answers(learner: Learner, answers: Answers, measures: list[Measure], *
     """
     if not learns and not measures:
         return Learned(learner, {})
+    with limited_room(MODEL_BYTES):
+        return _learn_answers(learner, answers, measures, learns=learns)
+
+
+def _learn_answers(learner: Learner, answers: Answers, measures: list[Measure], *, learns: bool) -> Learned:
     if learner.model.has_begun and len(answers.entries) > 1:
         try:
             return _learn_block(learner, answers, measures, learns=learns)
@@ -138,4 +146,23 @@ def _measure(scores: Floats, stream: QueryStream, measures: list[Measure]) -> di
 
 def find_weights(learner: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
     """Return a fixed learner with its weights for these features; raise `ValueError` if it has none."""
-    return learner.with_model(ready_model(learner, n_features, names))
+    with limited_room(MODEL_BYTES):
+        return learner.with_model(ready_model(learner, n_features, names))
+
+
+def check_width(learner: Learner, n_features: int, names: tuple[str, ...] | None) -> None:
+    """Raise `RoomError` if so many features make a model larger than any may be; one that has begun has its features.
+
+    Allocates the model, so that a lack of memory shows before an answer is acknowledged.
+    """
+    if learner.model.has_begun:
+        return
+    model = learner.model.copy()
+    model.feature_names = names
+    try:
+        with limited_room(MODEL_BYTES):
+            begin(learner, model, n_features)
+    except RoomError:
+        raise
+    except ValueError:
+        pass  # features that it refuses, answer by answer

@@ -23,14 +23,15 @@ from perceptrank.serve.errors import (
     LearningOffError,
     OverloadedError,
     ServiceError,
+    TooLargeError,
     UnknownError,
 )
-from perceptrank.serve.learning import find_weights
+from perceptrank.serve.learning import check_width, find_weights
 from perceptrank.serve.log.log import Addition, Log, Row
 from perceptrank.serve.log.records import Entry, FixedEntry, ModelEntry, NamesEntry, decode, digest_of, encode
 from perceptrank.serve.replay import BLOCK, Current, nothing_before, replay
 from perceptrank.serve.settings import Settings
-from perceptrank.serve.shadow.challengers import due_promotion, restore_challengers
+from perceptrank.serve.shadow.challengers import check_challenger_width, due_promotion, restore_challengers
 from perceptrank.serve.shadow.shadow import restore_learner
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import (
@@ -43,6 +44,7 @@ from perceptrank.serve.submissions import (
     other_features,
     repeated,
 )
+from perceptrank.stream.memory import RoomError
 
 logger = logging.getLogger("perceptrank.serve")
 _PER_ENTRY = 2**14  # bytes of the pages that an entry touches, beside its record
@@ -234,8 +236,8 @@ class LogThread:
                 outcomes.append((answer, repeated(entry, digest, used)))
                 continue
             if n_features is None:
-                if (mismatch := _mismatch(current, width, answer.names)) is not None:
-                    outcomes.append((answer, mismatch))
+                if (refusal := _check_features(current, width, answer.names)) is not None:
+                    outcomes.append((answer, refusal))
                     continue
                 names, n_features = answer.names, width
                 first = NamesEntry(entry.time, width, None if names is None else list(names))
@@ -372,11 +374,24 @@ def _stopping() -> OverloadedError:
     return OverloadedError("the service is stopping", "send it again once it has started")
 
 
-def _mismatch(current: Current, n_features: int, names: tuple[str, ...] | None) -> FeatureMismatchError | None:
-    """Return why a fixed learner could never rank these features; None if it can, or if it learns."""
+def _check_features(
+    current: Current, n_features: int, names: tuple[str, ...] | None
+) -> FeatureMismatchError | TooLargeError | None:
+    """Return why the features of a first answer cannot be those of the ranker; None if they can."""
     try:
         if current.shadow.is_fixed:
             find_weights(current.learner, n_features, names)
+        else:
+            check_width(current.learner, n_features, names)
+    except RoomError as error:
+        return TooLargeError(f"the model that ranks is too large: {error}", "send fewer features")
     except ValueError as error:
         return FeatureMismatchError(str(error), "send features that it has weights for")
+    for name, challenger in current.shadow.challengers.items():
+        try:
+            check_challenger_width(name, challenger.learner, n_features, names)
+        except TooLargeError as error:
+            return error
+        except Exception:
+            logger.exception("challenger %s cannot begin", name)  # it is stopped once it learns
     return None

@@ -18,6 +18,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import one_query, ready_model
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import InvalidRequestError, OverloadedError, ServiceError
+from perceptrank.serve.learning import MODEL_BYTES
 from perceptrank.serve.log.log import Row, damage
 from perceptrank.serve.log.opening import open_log
 from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
@@ -28,6 +29,7 @@ from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.challengers import Standings, check_addition, make_promotion, make_removal
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import Acknowledgement, Answer, EntryRequest, Mark
+from perceptrank.stream.memory import limited_room
 
 _TICK = 0.2  # seconds between checks whether a snapshot is due
 _LOOK = 1.0  # seconds between checks whether the log is still there
@@ -336,7 +338,7 @@ class ServedRanker:
         X[0, 0] = 1.0
         arranged = Arranged(["1", "2"], X, current.names)
         entry = AnswerEntry(0, "", None, arranged.ids, as_bytes(X), as_bytes([1, 0]), 1.0)
-        with suppress(ValueError, ServiceError):
+        with suppress(Exception):  # whatever fails here fails again where it is reported
             _scores(current, arranged)
             learned = current.after(Row(0, b"", b""), entry)
             _scores(learned, arranged)
@@ -378,8 +380,9 @@ class ServedRanker:
 def _scores(current: Current, arranged: Arranged) -> Floats:
     """Return what `predict` would of one query, whose features are known to be in order."""
     try:
-        model = ready_model(current.learner, arranged.X.shape[1], arranged.names)
-        return model.block_scores(arranged.X, one_query(len(arranged.X)), arranged.names)
+        with limited_room(MODEL_BYTES):
+            model = ready_model(current.learner, arranged.X.shape[1], arranged.names)
+            return model.block_scores(arranged.X, one_query(len(arranged.X)), arranged.names)
     except ServiceError:
         raise
     except ValueError as error:

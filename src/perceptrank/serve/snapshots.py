@@ -13,8 +13,10 @@ from perceptrank.io.atomic import write_atomically
 from perceptrank.io.errors import FormatError
 from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.registry import restore
+from perceptrank.serve.learning import MODEL_BYTES
 from perceptrank.serve.replay import Current
 from perceptrank.serve.shadow.shadow import Shadow
+from perceptrank.stream.memory import limited_room
 
 _PLAIN = ("version", "n_features", "names", "answers", "refused", "refusal")  # fields that JSON takes
 _NAME = re.compile(r"(\d{12,})\.json")
@@ -56,8 +58,10 @@ class Snapshots:
             if checksum != _checksum(document) or about["version"] != version:
                 return None
             about["names"] = None if about["names"] is None else tuple(about["names"])
+            with limited_room(MODEL_BYTES):
+                learner = restore(path, document)
             return Current(
-                restore(path, document),
+                learner,
                 link=bytes.fromhex(about["link"]),
                 shadow=Shadow.from_plain(about["shadow"]) if "shadow" in about else Shadow(),
                 **{name: about[name] for name in _PLAIN},

@@ -1,9 +1,18 @@
 """Available memory."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import numpy as np
 import numpy.typing as npt
 
 _BYTES_PER_COLUMN = 24
+_limit: ContextVar[int | None] = ContextVar("limit", default=None)
+
+
+class RoomError(ValueError):
+    """A model that takes more memory than `limited_room` allows."""
 
 
 def check_memory(n_rows: int, width: int, dtype: npt.DTypeLike) -> None:
@@ -25,8 +34,27 @@ def free_memory() -> float:
         return np.inf
 
 
+@contextmanager
+def limited_room(n_bytes: int) -> Iterator[None]:
+    """Let `check_room` allow so many bytes, whatever is free: what fits is then the same everywhere and at any time."""
+    token = _limit.set(n_bytes)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
 def check_room(what: str, n_numbers: int) -> None:
-    """Raise if so many float64 numbers, and a copy to go back to, do not fit into memory."""
-    needed, free = min(16 * n_numbers, 10**300), free_memory()
-    if needed > free:
+    """Raise if so many float64 numbers, and a copy to go back to, do not fit into memory.
+
+    The error is a `MemoryError`, or a `RoomError` inside `limited_room`.
+    """
+    needed, limit = min(16 * n_numbers, 10**300), _limit.get()
+    if limit is not None:
+        if needed > limit:
+            raise RoomError(
+                f"{what} takes {1e-9 * needed:.1f} GB of memory, and a model may take {1e-9 * limit:.1f} GB"
+            )
+        return
+    if needed > (free := free_memory()):
         raise MemoryError(f"{what} takes {1e-9 * needed:.1f} GB of memory, and {1e-9 * free:.1f} GB are free")

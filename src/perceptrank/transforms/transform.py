@@ -169,6 +169,10 @@ class Transform(ABC):
         """Return the number of features that so many become."""
         return n_features
 
+    def room(self, n_features: int) -> int:
+        """Return how many float64 numbers it draws for so many features; not counted are a few for each of them."""
+        return 0
+
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become; None if they have none."""
         return names

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -48,6 +49,7 @@ class Wanted(NamedTuple):
     with_features: bool = True
     dtype: np.dtype[Any] = np.dtype(np.float32)
     is_shared: bool = False  # by tables of which each may have its own names
+    with_grades: bool = True  # False for tables whose grades are in others: a product has a "rating" too
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class TableColumns:
     features : tuple of str
         Columns that are features, as far as they are known before all rows are read.
     ignored : tuple of str
-        Columns that are not used: text, and second columns of queries, documents or grades.
+        Columns that are not used, as far as they are known before all rows are read: text, lists and objects, and
+        second columns of queries, documents or grades.
     guessed : tuple of str
         Roles whose columns were found by their usual names.
     """
@@ -84,15 +87,17 @@ class TableColumns:
         ]
         parts = [", ".join(taken)]
         if self.features:
-            parts.append(f"{len(self.features)} features: {_listed(self.features)}")
+            parts.append(f"{len(self.features)} features: {listed(self.features)}")
         if self.ignored:
-            parts.append(f"ignored: {_listed(self.ignored)}")
+            parts.append(f"ignored: {listed(self.ignored)}")
         return f"{self.path} ({self.format}): {'; '.join(parts)}"
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:_SHOWN]))
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+def listed(names: Sequence[str] | Mapping[str, int]) -> str:
+    """Return the first names, quoted, with the rows that have them if they are counted, and how many more there are."""
+    counts = names if isinstance(names, Mapping) else {}
+    each = (f"{name!r} ({counts[name]:,} rows)" if counts.get(name) else repr(name) for name in islice(names, _SHOWN))
+    return ", ".join(each) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def column_of(role: Role) -> Column:
@@ -131,19 +136,22 @@ def find_roles(
 ) -> tuple[dict[Role, str], tuple[Role, ...]]:
     """Return the column of each role that has one, and the roles whose columns were guessed.
 
-    `others` are columns that are taken only if the caller names them. Raises if a required role has no column.
+    `others` are columns that are taken only if the caller names them. Raises if a required role has no column, or if
+    two may hold the grades.
     """
     roles: dict[Role, str] = {}
     guessed: list[Role] = []
     for role in _all_roles():
+        if role == "relevance" and not wanted.with_grades:
+            continue
         name = _find_named(path, [*names, *others], role, wanted)
         if name is None:
-            name = _guess(names, role, wanted)
+            name = _guess(path, names, role, wanted)
             guessed += [] if name is None else [role]
         if name is not None:
             roles[role] = name
         elif role in wanted.required:
-            problem = f" has no column that is known to hold the {_WORDS[role]} of a row; it has {_listed(names)}. "
+            problem = f" has no column that is known to hold the {_WORDS[role]} of a row; it has {listed(names)}. "
             raise FileFormatError(path, f"{problem}`{role}=…` names it")
     return roles, tuple(guessed)
 
@@ -165,22 +173,32 @@ def _find_named(path: str, names: Sequence[str], role: Role, wanted: Wanted) -> 
     return None
 
 
-def _guess(names: Sequence[str], role: Role, wanted: Wanted) -> str | None:
+def _guess(path: str, names: Sequence[str], role: Role, wanted: Wanted) -> str | None:
     taken = {*(wanted.features or ()), *(name for other, name in wanted.roles.items() if other != role)}
     left = [name for name in names if name not in taken]
     if role == "weight":
         return WEIGHT if WEIGHT in left and role not in wanted.roles else None
     if role not in ROLES:
         return role if role in left else None
-    usual = {_normalize(name): name for name in reversed(left)}
-    return next((usual[name] for name in _USUAL[role] if name in usual), None)
+    usual = [name for name in left if _normalize(name) in _USUAL[role]]
+    if role == "relevance" and role in wanted.required and len(usual) > 1:
+        problem = f" has {len(usual)} columns that may hold the grade of a row, {listed(usual)}"
+        raise FileFormatError(path, f"{problem}: `relevance=…` names it")
+    return min(usual, key=lambda name: _USUAL[role].index(_normalize(name)), default=None)
 
 
 def missing_column(path: str, name: str, names: Sequence[str]) -> FileFormatError:
     """Return the error for a column that is named and not there."""
-    return FileFormatError(path, f" has no column {name!r}; it has {_listed(names)}")
+    return FileFormatError(path, f" has no column {name!r}; it has {listed(names)}")
 
 
-def is_kept_apart(name: str) -> bool:
+def is_grade_name(name: str) -> bool:
+    """Tell if a column is called as those of grades are."""
+    return _normalize(name) in _USUAL["relevance"]
+
+
+def is_kept_apart(name: str, wanted: Wanted) -> bool:
     """Tell if a column is not a feature unless the caller says so, by its name."""
+    if not wanted.with_grades and is_grade_name(name):
+        return False
     return _normalize(name) in _NEVER_FEATURES or (name != COMMENT and name in declared())

@@ -50,8 +50,8 @@ class DelimitedTable:
         self._roles, guessed = find_roles(path, self._header, wanted)
         self.names: tuple[str, ...] = self._choose_features() if wanted.with_features else ()
         others = [name for name in self._header if name not in (*self._roles.values(), *self.names)]
-        ignored = tuple(others) if wanted.with_features else ()
-        self.columns = TableColumns(path, format, self._roles, self.names, ignored, guessed)
+        self.columns = TableColumns(path, format, self._roles, self.names, tuple(others), guessed)
+        self.unused = dict.fromkeys(others, 0)
 
     def _read_header(self) -> None:
         """Read the names of the columns and the first rows; find the delimiter."""
@@ -88,7 +88,7 @@ class DelimitedTable:
         vectors = (name for name in others if name.lower() in FEATURE_LISTS and self.has_vectors(name))
         if vector := next(vectors, None):
             return (vector,)
-        return tuple(name for name in others if not is_kept_apart(name) and self._has_numbers(name))
+        return tuple(name for name in others if not is_kept_apart(name, wanted) and self._has_numbers(name))
 
     def _has_numbers(self, name: str) -> bool:
         """Tell numbers from text: most values are numbers, so that one that is not is an error."""
@@ -116,13 +116,15 @@ class DelimitedTable:
         names = self._header
         for chunk in self._chunks(progress):
             for line, cells in islice(self._records(chunk), 1, None):
+                if len(cells) > len(names):
+                    raise self._too_long(line, cells)
                 row = dict(zip(names, cells, strict=False))
                 try:
                     features = parse_pairs(row.pop(vector, ""))
                 except ValueError as error:
                     column = names.index(vector) + 1
                     raise FormatError(self.path, line, column, f"{error} (column {vector!r})") from None
-                yield line, Document(row, features, {})
+                yield line, Document(row, features, {}, {} if vector.lower() == FEATURE_LISTS[0] else row)
 
     def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
         """Read the queries and the texts of a column of all rows."""
@@ -244,13 +246,16 @@ class DelimitedTable:
 
     def _malformed(self, chunk: Chunk, error: Exception) -> FormatError:
         """Return the error for a chunk that polars refuses to read, with the line if it can be found."""
-        n_names = len(self._header)
         for line, cells in self._records(chunk):
-            if len(cells) > n_names:
-                problem = f"a row must have {n_names} cells, as the header has, got {len(cells)}"
-                return FormatError(self.path, line, n_names + 1, problem)
+            if len(cells) > len(self._header):
+                return self._too_long(line, cells)
         reason = str(error).split("\n")[0][:200]
         return FileFormatError(self.path, f", lines from {chunk.line + 1} on: {reason}")
+
+    def _too_long(self, line: int, cells: list[str]) -> FormatError:
+        n_names = len(self._header)
+        problem = f"a row must have {n_names} cells, as the header has, got {len(cells)}"
+        return FormatError(self.path, line, n_names + 1, problem)
 
     def _decode(self, text: bytes, line: int) -> str:
         try:

@@ -36,6 +36,7 @@ TREC_COLUMNS = {
     "run": ("query", "Q0", "document", "rank", "score", "tag"),
 }
 _DEEPEST = 4  # a response in a list of responses in a line
+_EXTRA = "extra_logging"  # of the plugin: notes of scripts among the features, under one name
 _SEPARATORS = re.compile(r"[,;\t]")
 
 
@@ -43,17 +44,19 @@ class Document(NamedTuple):
     """A document: what may name its query, id and grade; its features, if they stand apart; and what else it has.
 
     `others` are the fields of the document itself, which are looked up only by a name that the caller gives: a film has
-    a "rating" too.
+    a "rating" too. Whoever wrote the row chose what is in `own`: features, if they do not stand apart, and what must
+    not be dropped without a word.
     """
 
     scalars: dict[str, Any]
     features: Mapping[str, float] | None
     others: Mapping[str, Any]
+    own: Mapping[str, Any]
 
     def get(self, name: str) -> Any:
-        """Return a value by its name, None if there is none; the first one of a list."""
+        """Return a value by its name, None if there is none; the one of a list of one."""
         value = self.scalars.get(name, self.others.get(name))
-        return value[0] if isinstance(value, list) and value else value
+        return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def read_json(path: str, progress: Progress | None = None) -> Iterator[tuple[int, Document]]:
@@ -63,7 +66,7 @@ def read_json(path: str, progress: Progress | None = None) -> Iterator[tuple[int
             if not content.strip():
                 continue
             try:
-                for document in _documents_of(json.loads(content)):
+                for document in _documents_of(_DECODER.decode(content.decode())):
                     yield line, document
             except json.JSONDecodeError as error:
                 problem = f"a line must be an object of JSON: {error.msg}"
@@ -75,6 +78,18 @@ def read_json(path: str, progress: Progress | None = None) -> Iterator[tuple[int
                 raise FormatError(path, line, 1, "a line is nested too deeply") from None
             except ValueError as error:
                 raise FormatError(path, line, 1, str(error)) from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; raise `ValueError` if it has a key twice, of which `dict` takes the last."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key {max(names, key=names.count)!r} is there twice")
+    return values
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def read_trec(path: str, format: str, progress: Progress | None = None) -> Iterator[tuple[int, Document]]:
@@ -98,10 +113,11 @@ def read_trec(path: str, format: str, progress: Progress | None = None) -> Itera
                     raise FormatError(path, line, j + 1, f"text must be UTF-8, got {words[j][:40]!r}") from None
             ids = {"query": words[0].decode(), "document": words[2].decode()}
             if format == "qrels":
-                yield line, Document(ids | {"grade": max(_trec_number(path, line, words, 3, "grade"), 0.0)}, None, {})
+                grade = max(_trec_number(path, line, words, 3, "grade"), 0.0)
+                yield line, Document(ids | {"grade": grade}, None, {}, {})
             else:
                 features = {name: _trec_number(path, line, words, j, name) for name, j in (("score", 4), ("rank", 3))}
-                yield line, Document(ids, features, {})
+                yield line, Document(ids, features, {}, {})
 
 
 def _trec_number(path: str, line: int, words: list[bytes], j: int, name: str) -> float:
@@ -153,7 +169,11 @@ def _documents_of(line: Any, outer: dict[str, Any] | None = None, depth: int = 0
     """Yield the documents of a line; raise `ValueError` if it is not an object, or its features are wrong."""
     if not isinstance(line, dict) or depth > _DEEPEST:
         raise ValueError(f"a line must be an object with a document or a response, got {_kind(line)}")
-    around = (outer or {}) | _scalars(line)
+    features_name = _features_name(line)
+    scalars = {
+        name: item for name, item in line.items() if not isinstance(item, (dict, list)) and name != features_name
+    }
+    around = outer | scalars if outer else scalars
     hits, response, responses = line.get("hits"), line.get("response"), line.get("responses")
     if isinstance(hits, dict) and isinstance(hits.get("hits"), list):
         for hit in hits["hits"]:
@@ -164,18 +184,18 @@ def _documents_of(line: Any, outer: dict[str, Any] | None = None, depth: int = 0
         query = parameters.get("q") if isinstance(parameters, dict) else None
         for document in response["docs"]:
             yield _read_solr_document(document, ({"q": query} if isinstance(query, str) else {}) | around)
-    elif isinstance(response, dict):
+    elif isinstance(response, dict) and not response.keys().isdisjoint(("hits", "response", "responses", "_id")):
         yield from _documents_of(response, around, depth + 1)
-    elif isinstance(responses, list):
+    elif isinstance(responses, list) and responses:
         for inner in responses:
             yield from _documents_of(inner, around, depth + 1)
     elif "_id" in line and any(name in line for name in ("fields", "_source", "_index", "_score")):
         yield _read_hit(line, outer or {})
     else:
-        nested = {
-            key: value for key, value in line.items() if isinstance(value, (dict, list)) and key not in FEATURE_LISTS
-        }
-        yield Document(_scalars(line), _find_features(line), nested)
+        features = None if features_name is None else _as_features(line[features_name])
+        own = {} if features_name == FEATURE_LISTS[0] else line.copy()
+        own.pop(features_name, None)
+        yield Document(around, features, line, own)
 
 
 def _read_hit(hit: Any, outer: dict[str, Any]) -> Document:
@@ -193,35 +213,37 @@ def _read_hit(hit: Any, outer: dict[str, Any]) -> Document:
     if not entries:
         raise ValueError("a hit has no fields._ltrlog: ask for it with the extension ltr_log and a named sltr query")
     features: dict[str, float] = {}
-    for log, values in entries:
-        prefix = f"{log}." if len(entries) > 1 else ""
-        features |= {f"{prefix}{name}": value for name, value in _as_features(values).items()}
-    own = {name: value for name, value in _scalars(hit).items() if name[0:1] != "_" or name == "_id"}
+    for log, logged in entries:
+        values = logged
+        if isinstance(logged, list):
+            values = [item for item in logged if not (isinstance(item, dict) and item.get("name") == _EXTRA)]
+        for name, value in _as_features(values).items():
+            full = f"{log}.{name}" if len(entries) > 1 else name
+            if full in features:
+                raise ValueError(f"feature {full!r} is there twice")
+            features[full] = value
+    own = {name: item for name, item in hit.items() if name[0:1] != "_" and not isinstance(item, (dict, list))}
+    ids = {"_id": hit["_id"]} if "_id" in hit else {}
     others = (source if isinstance(source, dict) else {}) | {k: v for k, v in fields.items() if k != "_ltrlog"}
-    return Document(outer | own, features, others)
+    return Document(outer | ids | own, features, others, own)
 
 
 def _read_solr_document(document: Any, outer: dict[str, Any]) -> Document:
     if not isinstance(document, dict):
         raise ValueError(f"a document must be an object, got {_kind(document)}")
-    features = _find_features(document)
-    if features is None:
+    name = _features_name(document)
+    if name is None:
         raise ValueError("a document has no [features]: ask for them with fl=id,[features]")
     own = {"id": document["id"]} if "id" in document else {}
-    return Document(outer | own, features, document)
+    return Document(outer | own, _as_features(document[name]), document, {})
 
 
-def _scalars(value: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: item for name, item in value.items() if not isinstance(item, (dict, list)) and name not in FEATURE_LISTS
-    }
-
-
-def _find_features(document: dict[str, Any]) -> dict[str, float] | None:
-    """Return the features that stand together under one of the usual keys; None if there are none."""
-    for value in (document[name] for name in FEATURE_LISTS if name in document):
+def _features_name(document: dict[str, Any]) -> str | None:
+    """Return the one of the usual keys under which features stand together; None if there is none."""
+    for name in FEATURE_LISTS:
+        value = document.get(name)
         if isinstance(value, (dict, list)) or (isinstance(value, str) and ("=" in value or ":" in value or not value)):
-            return _as_features(value)
+            return name
     return None
 
 
@@ -235,12 +257,14 @@ def _as_features(value: Any) -> dict[str, float]:
         raise ValueError(f"features must be an object or a list, got {_kind(value)}")
     features: dict[str, float] = {}
     for j, item in enumerate(value, 1):
-        name = item.get("name") if isinstance(item, dict) else f"f{j}"
-        if not isinstance(name, str):
-            raise ValueError(f"a feature must have a name and a value, got {str(item)[:80]}")
+        name, number = f"f{j}", item
+        if isinstance(item, dict):
+            name, number = item.get("name"), item.get("value")  # type: ignore[assignment]
+            if not isinstance(name, str) or len(item) != 1 + ("value" in item):
+                raise ValueError(f"a feature must have a name and a value, got {str(item)[:80]}")
         if name in features:
             raise ValueError(f"feature {name!r} is there twice")
-        features[name] = as_number(name, item.get("value") if isinstance(item, dict) else item)
+        features[name] = as_number(name, number)
     return features
 
 
@@ -272,9 +296,11 @@ class DocumentTable:
         keys = list(dict.fromkeys(name for document in documents for name in document.scalars))
         others = set().union(*(document.others for document in documents))
         self._roles, guessed = find_roles(path, keys, wanted, others)
+        keys = list(dict.fromkeys([*keys, *(name for document in documents for name in document.own)]))
         self._texts = {name for name in keys if not _holds_numbers(name, documents)}
         inner = (name for document in documents for name in document.features or ())
         self._known = list(dict.fromkeys([*keys, *inner]))
+        self.unused: dict[str, int] = {}
         self.knows_names = wanted.features is not None or not wanted.with_features
         self._index = {name: j for j, name in enumerate(wanted.features or ()) if wanted.with_features}
         self._seen: set[str] = set()
@@ -283,7 +309,7 @@ class DocumentTable:
         if len(sample) < _SAMPLE:
             self._check_names()
         taken = {*self._roles.values(), *self._index}
-        ignored = [name for name in keys if name not in taken] if wanted.with_features else []
+        ignored = [name for name in keys if name not in taken]
         self.columns = TableColumns(path, format, self._roles, self.names, tuple(ignored), guessed)
 
     @property
@@ -302,6 +328,7 @@ class DocumentTable:
         lines: list[int] = []
         documents: list[Document] = []
         vectors: list[Mapping[str, float]] = []
+        self.unused = {}
         for line, document in self._read(progress):
             lines.append(line)
             documents.append(document)
@@ -332,8 +359,6 @@ class DocumentTable:
 
     def _vector(self, line: int, document: Document) -> Mapping[str, float]:
         """Return the features of a document that are wanted, after adding their names to those that are known."""
-        if not self._wanted.with_features:
-            return {}
         try:
             vector = self._features(document)
         except ValueError as error:
@@ -408,22 +433,33 @@ class DocumentTable:
         return numbers
 
     def _features(self, document: Document) -> Mapping[str, float]:
-        if document.features is not None:
-            return document.features
-        wanted = self._wanted.features
-        return {
-            name: as_number(name, value)
-            for name, value in document.scalars.items()
-            if (name in wanted if wanted is not None else self._is_feature(name, value))
-        }
+        """Return the features of a document; count what else it has, and has no role."""
+        wanted, with_features = self._wanted.features, self._wanted.with_features
+        vector: Mapping[str, float] = {}
+        if with_features and document.features is None:
+            vector = {
+                name: as_number(name, value)
+                for name, value in document.own.items()
+                if (name in wanted if wanted is not None else self._is_feature(name, value))
+            }
+        for part in (document.own, (not with_features and document.features) or {}):
+            for name, value in part.items():
+                if name not in vector and name not in self._roles.values() and value is not None and value != "":
+                    self.unused[name] = self.unused.get(name, 0) + 1
+        return document.features if with_features and document.features is not None else vector
 
     def _is_feature(self, name: str, value: Any) -> bool:
-        if name in self._roles.values() or name in self._texts or is_kept_apart(name):
+        if name in self._roles.values() or name in self._texts or is_kept_apart(name, self._wanted):
             return False
-        if isinstance(value, str) and name not in self._index and not is_number(value):
+        if name not in self._index and not _is_numeric(value):
             self._texts.add(name)
             return False
         return True
+
+
+def _is_numeric(value: Any) -> bool:
+    """Tell numbers, and what stands for a missing one, from text, lists and objects."""
+    return is_number(value) if isinstance(value, str) else not isinstance(value, (dict, list))
 
 
 def _is_unicode(text: str) -> bool:
@@ -437,5 +473,5 @@ def _is_unicode(text: str) -> bool:
 
 def _holds_numbers(name: str, sample: list[Document]) -> bool:
     """Tell numbers from text: most values are numbers, so that one that is not is an error."""
-    values = [value for document in sample if (value := document.scalars.get(name)) is not None]
-    return 2 * sum(not isinstance(value, str) or is_number(value) for value in values) >= len(values)
+    values = [value for document in sample if (value := document.own.get(name)) is not None]
+    return 2 * sum(map(_is_numeric, values)) >= len(values)

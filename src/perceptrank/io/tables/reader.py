@@ -23,7 +23,16 @@ from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.growing import GrowingArray
 from perceptrank.io.paths import PathLike, find_paths, is_rereadable
 from perceptrank.io.tables.chunks import table_format
-from perceptrank.io.tables.columns import ROLES, Role, TableColumns, Wanted, column_of, missing_column
+from perceptrank.io.tables.columns import (
+    ROLES,
+    Role,
+    TableColumns,
+    Wanted,
+    column_of,
+    is_grade_name,
+    listed,
+    missing_column,
+)
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
 from perceptrank.io.tables.document_table import DocumentTable, read_json, read_trec
 from perceptrank.io.tables.rows import Rows, absent_feature, check_features, convert_column
@@ -72,7 +81,7 @@ def read_table(
         OpenSearch or Solr, as hits or as whole responses, with the query beside them.
     qid, docid, relevance : str, optional
         Columns of queries, documents and grades. By default they are found by their usual names: query, qid,
-        search_term; docid, document_id, id; grade, rating, label and the like.
+        search_term; docid, document_id, id; grade, rating, label and the like, though no grades in `feature_paths`.
     weight : str, optional
         Column of the queries' weights, numbers >= 0 that are the same in all rows of a query, in the tables with the
         grades or in those with the features; default ``query_weight``, if there is such a column. Queries of a table
@@ -98,14 +107,16 @@ def read_table(
     Raises
     ------
     FormatError
-        For an invalid cell or line, with its file, line and column; for columns that are missing.
+        For an invalid cell or line, with its file, line and column; for columns that are missing; for two columns that
+        may hold the grades; for a document that a query has twice.
     ValueError
         If no judgement has features, or an argument is invalid.
 
     Warns
     -----
     UserWarning
-        If judgements have no features, features no judgement, or rows no grade: how many are left out.
+        If judgements have no features, features no judgement, or rows no grade: how many are left out. If columns are
+        not used, and neither `features` is given nor `report` told: which. If a feature is the grade.
 
     Examples
     --------
@@ -171,7 +182,7 @@ def scan_table(
 
     def start() -> Iterator[QueryStream]:
         queries = BlockAssembler(max_bytes, names)
-        for rows in tables.rows():
+        for rows in tables.rows(are_adjacent=True):
             for part in _cut(tables.align(rows, names), max_bytes):
                 try:
                     yield from queries.add(part.piece())
@@ -257,7 +268,7 @@ class Tables:
         graded = wanted._replace(required=required, with_features=not is_joined)
         self._graded = [open_table(file, graded._replace(features=None) if is_joined else graded) for file in files]
         roles = {role: name for role, name in wanted.roles.items() if role != "relevance"}
-        featured = wanted._replace(roles=roles, required={"qid", "docid"})
+        featured = wanted._replace(roles=roles, required={"qid", "docid"}, with_grades=False)
         self._featured = [open_table(file, featured) for file in feature_files]
         self._with_features = self._featured or self._graded
         for table in self._with_features:
@@ -265,6 +276,7 @@ class Tables:
                 where = "" if is_joined else "; `feature_paths=…` names a table that has them"
                 raise FileFormatError(table.path, f" has no features: no column of numbers is left for them{where}")
         self._check_roles(wanted, [table.columns for table in [*self._graded, *self._featured]])
+        self._names_unused, self._reported = wanted.features is None, report is not None
         if report is not None:
             for table in [*self._graded, *self._featured]:
                 report(table.columns)
@@ -297,15 +309,29 @@ class Tables:
         """True if all names of features are known."""
         return all(table.knows_names for table in self._with_features)
 
-    def rows(self) -> Iterator[Rows]:
-        """Read the rows that have grades and features; warn about those that lack either, raise if none has both."""
+    def rows(self, *, are_adjacent: bool = False) -> Iterator[Rows]:
+        """Read the rows that have grades and features; warn about those that lack either, raise if none has both.
+
+        If the rows of a query are adjacent, it is forgotten when the next one begins.
+        """
         self._n_read = self._n_ungraded = 0
         self._of_queries = ValuesOfQueries(_columns_of_queries([*self._graded, *self._featured]))
         left_out: list[str] = []
-        yield from self._join_rows(left_out) if self._featured else self._own_rows()
+        yield from self._join_rows(left_out) if self._featured else self._own_rows(are_adjacent)
         left_out += [f"{self._n_ungraded:,} rows without a grade"] if self._n_ungraded else []
         if left_out:
             warnings.warn(f"{' and '.join(left_out)} are left out", stacklevel=2)
+        self._name_unused()
+
+    def _name_unused(self) -> None:
+        """Warn of columns that are not used, once, unless the caller has chosen the features or knows it already."""
+        for table in [*self._graded, *self._featured] if self._names_unused else []:
+            known = table.columns.ignored if self._reported else ()
+            unused = {name: n_rows for name, n_rows in table.unused.items() if name not in known}
+            if unused:
+                rule = "features are columns of numbers, or those that `features=…` names"
+                warnings.warn(f"{table.path}: columns that are not used: {listed(unused)}; {rule}", stacklevel=3)
+        self._names_unused = False
 
     def align(self, rows: Rows, names: tuple[str, ...]) -> Rows:
         """Return rows with the features of all names, in their order; those that rows lack are missing."""
@@ -319,10 +345,15 @@ class Tables:
         X[:, [index[name] for name in rows.names]] = rows.X
         return replace(rows, X=X, names=names)
 
-    def _own_rows(self) -> Iterator[Rows]:
+    def _own_rows(self, are_adjacent: bool) -> Iterator[Rows]:
         is_empty = True
+        documents: dict[str, set[str]] = {}
         for rows in self._graded_rows():
             is_empty = False
+            if "docid" in rows.columns:
+                _check_documents(rows, documents)
+                if are_adjacent:
+                    documents = {rows.qids[-1]: documents[rows.qids[-1]]}
             yield check_features(rows, self._missing)
         if is_empty:
             raise no_documents(self.files)
@@ -343,7 +374,7 @@ class Tables:
                         line = rows.line(int(np.argmax(without)))
                         raise FormatError(rows.path, line, 1, "a judgement must name its query")
                     is_graded &= has_document
-                self._n_ungraded += int((~is_graded & ~no_query).sum())
+                self._n_ungraded += int((~is_graded & ~_are_blank(rows)).sum())
                 graded = rows.take(is_graded)
                 if len(graded):
                     yield self._check_columns(table, graded, names)
@@ -379,10 +410,11 @@ class Tables:
         used = np.zeros(len(judgements.numbers), dtype=bool)
         names = _columns_of_queries(self._featured) - columns.keys()
         n_unjudged, unjudged = 0, ""
+        are_grades: dict[str, bool] = {}
         for table in self._featured:
             for rows in self._read(table):
                 numbers = judgements.find(rows)
-                without = (numbers < 0) & ~(_are_empty(rows.qids) & (rows.columns["docid"].lengths == 0))
+                without = (numbers < 0) & ~_are_blank(rows)
                 n_unjudged += int(without.sum())
                 if without.any() and not unjudged:
                     row = int(np.argmax(without))
@@ -392,7 +424,12 @@ class Tables:
                 if not len(chosen):
                     continue
                 own = self._check_columns(table, chosen, names).columns
-                yield check_features(replace(chosen, columns=own | take_rows(columns, numbers)), self._missing)
+                joined = check_features(replace(chosen, columns=own | take_rows(columns, numbers)), self._missing)
+                for j, name in enumerate(joined.names):
+                    if is_grade_name(name):
+                        equals = bool((joined.X[:, j] == joined.columns["relevance"]).all())
+                        are_grades[name] = are_grades.get(name, True) and equals
+                yield joined
         if not used.any():
             graded, featured = (", ".join(table.path for table in tables) for tables in (self._graded, self._featured))
             pairs = ", ".join(f"{qid!r}/{docid!r}" for qid, docid in list(judgements.numbers)[:2])
@@ -403,6 +440,10 @@ class Tables:
         n_left = int(len(used) - used.sum())
         left_out += [f"{n_left:,} judgements without features"] if n_left else []
         left_out += [f"{n_unjudged:,} rows of features without a judgement"] if n_unjudged else []
+        left_out += [f"{judgements.n_repeated:,} repeated judgements"] if judgements.n_repeated else []
+        for name in (name for name, are_equal in are_grades.items() if are_equal):
+            ways = "a learner would only learn that; `features=…` names the features without it"
+            warnings.warn(f"feature {name!r} is the grade in all {len(used) - n_left:,} rows: {ways}", stacklevel=3)
 
     def _read(self, table: Table) -> Iterator[Rows]:
         def report(n_read: int) -> None:
@@ -421,6 +462,7 @@ class _Judgements:
         self._grades: list[float] = []
         self._columns: list[dict[str, Any]] = []
         self._sizes: list[int] = []
+        self.n_repeated = 0
 
     def add(self, rows: Rows) -> None:
         """Add rows; raise if a document of a query is graded twice, and differently."""
@@ -433,6 +475,7 @@ class _Judgements:
             elif self._grades[number] != grade:
                 twice = f"is graded twice, {self._grades[number]:g} and {grade:g}"
                 raise FormatError(rows.path, rows.line(row), 1, f"document {key[1]!r} of query {key[0]!r} {twice}")
+        self.n_repeated += len(rows) - len(new)
         self._columns.append(rows.take(np.array(new, dtype=np.intp)).columns)
         self._sizes.append(len(new))
 
@@ -454,6 +497,31 @@ def _columns_of_queries(tables: Iterable[Table]) -> set[str]:
 
 def _keys(rows: Rows) -> Iterator[tuple[str, str]]:
     return zip(rows.qids.tolist(), rows.columns["docid"].tolist(), strict=True)
+
+
+def _check_documents(rows: Rows, documents: dict[str, set[str]]) -> None:
+    """Add the documents of each query to those before; raise if it has one of them already. Some may have no id."""
+    starts, ids = rows.starts().tolist(), rows.columns["docid"].tolist()
+    for start, stop in zip(starts, [*starts[1:], len(ids)], strict=True):
+        qid = rows.qids[start]
+        known, new = documents.setdefault(qid, set()), set(ids[start:stop])
+        if len(new) < stop - start or not known.isdisjoint(new):
+            for row in range(start, stop):
+                if ids[row] in known:
+                    problem = f"document {ids[row]!r} of query {qid!r} is there twice"
+                    ways = "`docid=…` names another column of documents"
+                    raise FormatError(rows.path, rows.line(row), 1, f"{problem}; {ways}")
+                known |= {ids[row]} - {""}
+        known |= new - {""}
+
+
+def _are_blank(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Tell which rows have neither a query nor a document nor a feature."""
+    blank = _are_empty(rows.qids)
+    if "docid" in rows.columns:
+        blank &= rows.columns["docid"].lengths == 0
+    blank[blank] = np.isnan(rows.X[blank]).all(axis=1)
+    return blank
 
 
 def _mark_used(rows: Rows, numbers: Ints, used: npt.NDArray[np.bool_]) -> None:

@@ -10,12 +10,14 @@ import msgspec
 from perceptrank.io.model_file import model_text
 from perceptrank.learners.learner import Learner
 from perceptrank.serve.errors import FeatureMismatchError, InvalidRequestError, TooLargeError, UnknownError
+from perceptrank.serve.learning import check_width
 from perceptrank.serve.log.opening import NAME
 from perceptrank.serve.log.records import ChallengerEntry, Entry, PromotionEntry, RemovalEntry
 from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.shadow import Challenger, Promotion, Shadow, check_measure
 from perceptrank.serve.submissions import agree
+from perceptrank.stream.memory import RoomError
 
 MOST_CHALLENGERS = 16
 _LARGEST = 1e300  # evidence that is shown
@@ -119,9 +121,21 @@ def check_addition(name: str, measure: str) -> Callable[[Current, Learner], Entr
         if len(current.shadow.challengers) >= MOST_CHALLENGERS:
             raise TooLargeError(f"a ranker may have {MOST_CHALLENGERS} challengers", "remove one first")
         _check_features(name, model, current)
+        if current.n_features is not None:
+            check_challenger_width(name, model, current.n_features, current.names)
         return _addition(name, measure=checked, model=model)
 
     return make
+
+
+def check_challenger_width(name: str, learner: Learner, n_features: int, names: tuple[str, ...] | None) -> None:
+    """Raise if so many features are too many for a challenger."""
+    try:
+        check_width(learner, n_features, names)
+    except RoomError as error:
+        raise TooLargeError(
+            f"the challenger {name!r} is too large: {error}", "send fewer features, or leave the challenger out"
+        ) from None
 
 
 def make_removal(current: Current, name: str) -> Entry:

@@ -16,8 +16,9 @@ from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
 from perceptrank.measures import ERR, Measure, parse
-from perceptrank.serve.learning import Answers, learn_answers
+from perceptrank.serve.learning import MODEL_BYTES, Answers, learn_answers
 from perceptrank.serve.log.records import ChallengerEntry, RemovalEntry
+from perceptrank.stream.memory import limited_room
 
 _PLAIN = ("measure", "since", "number", "refused", "refusal", "is_stopped")  # fields of a challenger that JSON takes
 logger = logging.getLogger("perceptrank.serve")
@@ -153,7 +154,8 @@ class Shadow:
 
 def restore_learner(source: object, document: bytes | str) -> Learner:
     """Return the learner of a model's text; errors name its source."""
-    return restore(str(source), parse_model(str(source), document))
+    with limited_room(MODEL_BYTES):
+        return restore(str(source), parse_model(str(source), document))
 
 
 def check_measure(name: str) -> str:

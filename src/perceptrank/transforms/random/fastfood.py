@@ -66,6 +66,10 @@ class Fastfood(FourierFeatures):
             self._drawn = kept
         return kept[key]
 
+    def room(self, n_features: int) -> int:
+        size = block_size(n_features)
+        return 8 * -(-self.n_features // 2 // size) * size
+
     def directions(self, n_features: int) -> Floats:
         check_room(
             f"random numbers of {self.n_features // 2} directions", self.n_features // 2 * block_size(n_features)

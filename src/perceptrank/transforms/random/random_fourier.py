@@ -82,6 +82,9 @@ class RandomFourier(FourierFeatures):
         )
         self.orthogonal = check_flag("orthogonal", orthogonal)
 
+    def room(self, n_features: int) -> int:
+        return self.n_features // 2 * n_features
+
     def directions(self, n_features: int) -> Floats:
         return self._draw_directions(self.n_features // 2, n_features).rows
 

@@ -69,6 +69,9 @@ class RandomRelu(RandomFeatures):
         """Return w and b of the projections, one in each row, which has one column more than features, for b."""
         return self._draw_directions(self.n_features, n_features + 1)
 
+    def room(self, n_features: int) -> int:
+        return self.n_features * (n_features + 1)
+
     def factor_for(self, n_features: int) -> float:
         """Return the number that a projection is multiplied by in the end."""
         return self.norm_for(n_features) * math.sqrt(2.0 / self.n_features)
