@@ -331,7 +331,8 @@ def as_stream(
         )
     if reads_labels(estimator):
         y = _labels_as_grades(y)
-        if qid is None and group is None and y.size and y.shape == np.shape(X)[:1]:
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+        if qid is None and group is None and y.size and y.shape == shape[:1]:
             group = np.ones(len(y), dtype=np.int64)
     weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
     if weights is not None and weights.shape != (n := np.asarray(y).shape[:1]):
