@@ -331,7 +331,7 @@ def as_stream(
         )
     if reads_labels(estimator):
         y = _labels_as_grades(y)
-        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         if qid is None and group is None and y.size and y.shape == shape[:1]:
             group = np.ones(len(y), dtype=np.int64)
     weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
