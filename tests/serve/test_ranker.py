@@ -1,5 +1,6 @@
 """The engine: log, acknowledge, learn; what a crash, a full disk or damage leaves."""
 
+import re
 import resource
 import sqlite3
 import threading
@@ -36,6 +37,13 @@ def ranker(tmp_path):
     made = ServedRanker(tmp_path / "r", settings=QUIET)
     yield made
     made.close()
+
+
+def learned(*names):
+    """A model of features with these names, or with none."""
+    model, X = pr.ListwisePerceptron(), np.eye(2, len(names))
+    model.learn_one(X if None in names else Columns(X, names), [1, 0])
+    return model
 
 
 def test_answers_are_learned_as_offline_to_the_bit(ranker):
@@ -640,6 +648,65 @@ def test_where_a_little_can_be_written_but_no_answer_learning_stays_off(tmp_path
         ranker.close()
         assert verify(disk.path)[0].is_sound
         assert ranker.current.answers == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "difference"),
+    [
+        (lambda: learned("title", "price", "stock"), "it lacks 'clicks', and it needs 'stock'"),
+        (lambda: learned("title", "price"), "it lacks 'clicks'$"),
+        (lambda: learned(*NAMES, *"abcdef"), "it needs 'a', 'b', 'c', 'd', 'e' and 1 more"),
+        (lambda: learned(None, None), "it has 2, not 3"),
+        (lambda: learned(None, None, None), "no names, those of the ranker have: 'title', 'price', 'clicks'"),
+        (lambda: pr.FixedRanker({"stock": 1.0}), "no weights for the ranker: .*stock"),
+        (lambda: pr.FixedRanker([1.0, 2.0]), "no weights for the ranker"),
+    ],
+)
+def test_a_model_with_other_features_is_not_promoted(ranker, model, difference):
+    made = queries(3)
+    answer(ranker, made)
+    ranker.flush()
+    version = ranker.current.version
+    with pytest.raises(FeatureMismatchError) as caught:
+        ranker.promote(model()).result(10)
+    assert re.search(difference, caught.value.message)
+    assert ranker.rank(made[0][0]).model_version == version
+
+
+def test_nor_is_such_a_challenger(tmp_path):
+    settings = Settings(snapshot_seconds=1e9)
+    ranker = ServedRanker(tmp_path / "r", settings=settings, challengers={"other": learned("title", "stock")})
+    answer(ranker, queries(2))
+    with pytest.raises(
+        FeatureMismatchError, match=r"'other' has other .* lacks 'price', 'clicks', and it needs 'stock'"
+    ):
+        ranker.promote_challenger("other").result(10)
+    ranker.close()
+
+
+@pytest.mark.parametrize(
+    "model", [lambda: learned(*NAMES[::-1]), pr.SlamPerceptron, lambda: pr.FixedRanker({"price": 1.0})]
+)
+def test_models_of_the_same_features_in_any_order_are_promoted(ranker, model):
+    made = queries(3)
+    answer(ranker, made)
+    version = ranker.promote(model()).result(10)
+    assert ranker.rank(made[0][0]).model_version == version
+
+
+def test_every_promotion_is_a_message(tmp_path, caplog):
+    caplog.set_level("INFO", "perceptrank.serve")
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET, challengers={"new": pr.SlamPerceptron()})
+    answer(ranker, queries(3))
+    ranker.promote_challenger("new").result(10)
+    ranker.promote(pr.SlamPerceptron(), "promoted from a document").result(10)
+    ranker.roll_back(3).result(10)
+    ranker.close()
+    assert [record.getMessage() for record in caplog.records if "ranks" in record.getMessage()] == [
+        "r: version 7 ranks: challenger new promoted",
+        "r: version 8 ranks: promoted from a document",
+        "r: version 9 ranks: rollback to version 3",
+    ]
 
 
 @pytest.mark.parametrize("n_answers", [0, 3])

@@ -28,7 +28,16 @@ from perceptrank.serve.errors import (
 )
 from perceptrank.serve.learning import check_width, find_weights
 from perceptrank.serve.log.log import Addition, Log, Row
-from perceptrank.serve.log.records import Entry, FixedEntry, ModelEntry, NamesEntry, decode, digest_of, encode
+from perceptrank.serve.log.records import (
+    Entry,
+    FixedEntry,
+    ModelEntry,
+    NamesEntry,
+    PromotionEntry,
+    decode,
+    digest_of,
+    encode,
+)
 from perceptrank.serve.replay import BLOCK, Current, nothing_before, replay
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.challengers import check_challenger_width, due_promotion, restore_challengers
@@ -306,8 +315,12 @@ class LogThread:
         except ValueError as error:
             raise InvalidRequestError(f"the model cannot be kept: {error}", "nothing was changed") from None
         (row,) = self._append([Addition(encode(entry))])
-        self._current = replace(after, link=row.link)
+        is_first, self._current = self._current is None, replace(after, link=row.link)
         self._logged = row.sequence
+        if isinstance(entry, ModelEntry | PromotionEntry) and not is_first:
+            fields = {"ranker": self._folder.name, "version": row.sequence}
+            text = "%s: version %d ranks: %s"
+            logger.info(text, *fields.values(), _why(entry), extra={"fields": fields})
 
     def _append(self, additions: list[Addition]) -> list[Row]:
         self._room = min(sum(len(addition.record) + _PER_ENTRY for addition in additions), _MOST_ROOM)
@@ -364,6 +377,15 @@ class LogThread:
 def model_entry(learner: Learner, reason: str, *, fixed: bool) -> ModelEntry:
     """Return the entry after which a learner ranks."""
     return (FixedEntry if fixed else ModelEntry)(time.time_ns(), reason, _text(learner).encode())
+
+
+def _why(entry: ModelEntry | PromotionEntry) -> str:
+    """Return in words why another model ranks."""
+    if isinstance(entry, ModelEntry):
+        return entry.reason
+    return f"challenger {entry.name} promoted" + (
+        "" if entry.error is None else f" at an error rate of {entry.error:g}"
+    )
 
 
 def _text(learner: Learner) -> str:
