@@ -14,6 +14,8 @@ from perceptrank.learners.learning import accepts_sparse, measure_of
 sklearn = pytest.importorskip("sklearn")
 
 from sklearn.base import clone
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -99,6 +101,59 @@ def test_grid_search_with_groups(kind, data, routing):
     assert 0.5 < search.best_score_ <= 1
     scores = cross_val_score(kind(), X, y, cv=GroupKFold(3), params={"qid": qid, "groups": qid})
     assert len(scores) == 3
+
+
+def test_a_search_without_routing_names_the_line_that_it_needs():
+    stream = pr.separable(150, n_documents=10, n_features=3, seed=2).stream
+    X, y, qid = np.array(stream.X), stream.relevance, np.repeat(stream.qids, 10)
+    search = GridSearchCV(pr.SlamPerceptron(), {"learning_rate": [0.1, 1.0]}, cv=GroupKFold(4))
+    with pytest.raises(ValueError, match=r"rows would be the documents of one query: give qid, .* after the line skl"):
+        search.fit(X, y, groups=qid)
+    with sklearn.config_context(enable_metadata_routing=True):  # which that line does
+        assert search.fit(X, y, qid=qid, groups=qid).best_estimator_.n_queries == 150
+    with pytest.raises(ValueError, match=r"score needs qid .* after the line sklearn\.set_config"):
+        pr.SlamPerceptron().fit(X, y, group=[1500]).score(X, y)
+    assert pr.SlamPerceptron().fit(pr.QueryStream.from_arrays(X, y)).n_queries == 1
+
+
+def test_permutation_importance(data):
+    """It hands over rows alone, so that the scorer knows their queries."""
+    X, y, qid = data
+    X = np.column_stack([X, np.zeros(len(X))])
+    for ranker in (pr.ListwisePerceptron(), pr.SlamPerceptron(transforms=None)):
+        ranker.fit(X, y, qid=qid)
+        scorer = pr.make_scorer("ndcg@5", qid=qid)
+        stream = pr.QueryStream.from_arrays(X, y, qid=qid)
+        assert scorer(ranker, X, y) == pytest.approx(pr.evaluate(ranker, stream, "ndcg@5").mean("ndcg@5"), rel=1e-12)
+        found = permutation_importance(ranker, X, y, scoring=scorer, n_repeats=3, random_state=0)
+        assert found.importances_mean[:5].max() > 0.01
+        assert found.importances_mean[5] == 0.0
+    weights = (qid % 3).astype(float)
+    expected = pr.SlamPerceptron("ndcg@5", transforms=None).fit(X, y, qid=qid)
+    assert scorer(expected, X, y, sample_weight=weights) == expected.score(X, y, qid=qid, sample_weight=weights)
+    with pytest.raises(ValueError, match=r"qid of make_scorer must be that of the rows .* got 480 for 100 rows"):
+        scorer(ranker, X[:100], y[:100])
+    with pytest.raises(ValueError, match=r"a scorer needs the query of each row: the line sklearn\.set_config"):
+        pr.make_scorer("ndcg@5")(ranker, X, y)
+
+
+def test_scorers_are_routed(data, routing):
+    X, y, qid = data
+    params = {"qid": qid, "groups": qid}
+    for ranker in (pr.ListwisePerceptron("ndcg@5"), make_pipeline(StandardScaler(), pr.ListwisePerceptron("ndcg@5"))):
+        own = cross_val_score(ranker, X, y, cv=GroupKFold(3), params=params)
+        scores = cross_val_score(ranker, X, y, cv=GroupKFold(3), params=params, scoring=pr.make_scorer("ndcg@5"))
+        np.testing.assert_allclose(scores, own, rtol=1e-12)
+    scoring = {"ndcg": pr.make_scorer("ndcg"), "first": pr.make_scorer(pr.Precision(1))}
+    search = GridSearchCV(
+        pr.ListwisePerceptron(), {"average": [True]}, cv=GroupKFold(3), scoring=scoring, refit="first"
+    )
+    search.fit(X, y, qid=qid, groups=qid)
+    assert 0.5 < search.cv_results_["mean_test_ndcg"][0] <= 1
+    other = cross_val_score(  # an estimator that knows no queries
+        LinearRegression(), X, y, cv=GroupKFold(3), params=params, scoring=pr.make_scorer("ndcg")
+    )
+    assert (other > 0.5).all()
 
 
 def test_a_pipeline_scales_query_by_query(data, routing):

@@ -372,7 +372,8 @@ def test_every_path_needs_its_scope(nursery, tmp_path):
 # Why a body that the description allows may be refused: what no description says, or what depends on the ranker.
 KNOWN_REASONS = (
     "not a model|unknown measure|measure must|ids of documents must differ|there are no contributions|"
-    "features must be finite numbers, got nan|a document must have 1 to 100000 features, got 0"
+    "features must be finite numbers, got nan|a document must have 1 to 100000 features, got 0|there is a challenger|"
+    "a ranker may have 16 challengers|[a-z0-9-]+ takes no query weights"
 )
 
 

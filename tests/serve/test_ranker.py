@@ -1,6 +1,9 @@
 """The engine: log, acknowledge, learn; what a crash, a full disk or damage leaves."""
 
+import random
+import re
 import resource
+import shutil
 import sqlite3
 import threading
 import time
@@ -36,6 +39,13 @@ def ranker(tmp_path):
     made = ServedRanker(tmp_path / "r", settings=QUIET)
     yield made
     made.close()
+
+
+def learned(*names):
+    """A model of features with these names, or with none."""
+    model, X = pr.ListwisePerceptron(), np.eye(2, len(names))
+    model.learn_one(X if None in names else Columns(X, names), [1, 0])
+    return model
 
 
 def test_answers_are_learned_as_offline_to_the_bit(ranker):
@@ -548,7 +558,111 @@ def test_a_snapshot_that_the_log_lacks_is_found(tmp_path):
     log.execute("DELETE FROM entries WHERE sequence = 12")
     log.execute("DELETE FROM events WHERE sequence = 12")
     log.close()
-    assert verify(tmp_path)[0].problems == ("the log does not have version 12 of a snapshot",)
+    assert verify(tmp_path)[0].problems == (
+        "the log has lost entries that were acknowledged: it lacks entry 12 as it was",
+        "the log does not have version 12 of a snapshot",
+    )
+
+
+def leave_as_a_kill_would(folder, copied, n=10):
+    """Answer queries, and copy the folder while the log's end is still in the write-ahead log."""
+    ranker = ServedRanker(folder, settings=QUIET)
+    for query in queries(n):
+        answer(ranker, [query])  # each with a commit of its own
+    shutil.copytree(folder, copied)
+    ranker.close()
+
+
+def check_flip(whole, folder, place, n=10):
+    """Flip a bit of the write-ahead log, and start: nothing is lost, or it is told; return whether something was."""
+    shutil.copytree(whole, folder)
+    path = folder / "log.sqlite-wal"
+    content = bytearray(path.read_bytes())
+    content[place // 8] ^= 1 << place % 8
+    path.write_bytes(content)
+    try:
+        ranker = ServedRanker(folder, settings=QUIET)
+    except DamagedLogError:
+        return path.with_name("log.sqlite-wal.damaged").read_bytes() == content
+    n_answers, told = ranker.current.answers, ranker.messages
+    assert document(ranker.current.learner) == document(offline(queries(n)[:n_answers]))
+    if n_answers < n:
+        assert any("was damaged" in each or "has lost entries that were acknowledged" in each for each in told)
+        more = answer(ranker, queries(3, seed=5))
+        assert not any(one.duplicate for one in more)
+    ranker.close()
+    again = ServedRanker(folder, settings=QUIET)
+    assert again.messages == []
+    again.close()
+    return n_answers < n
+
+
+def test_answers_lost_with_the_write_ahead_log_are_noticed(tmp_path):
+    leave_as_a_kill_would(tmp_path / "r", tmp_path / "whole")
+    size = 8 * (tmp_path / "whole" / "log.sqlite-wal").stat().st_size
+    places = [3, *range(8 * 50, size, size // 20)]  # in the header, whose loss is that of all, and in frames
+    losses = [check_flip(tmp_path / "whole", tmp_path / str(place), place) for place in places]
+    assert losses[0]
+    assert sum(losses) > 5
+    for name in ("cut", "gone"):
+        shutil.copytree(tmp_path / "whole", tmp_path / name / "r")
+        path = tmp_path / name / "r" / "log.sqlite-wal"
+        path.write_bytes(path.read_bytes()[:-5000] if name == "cut" else b"")
+    (told,) = verify(tmp_path / "cut")[0].problems
+    assert "it lacks entry 12 as it was" in told
+    content = (tmp_path / "cut" / "r" / "log.sqlite-wal").read_bytes()
+    ranker = ServedRanker(tmp_path / "cut" / "r", settings=QUIET)
+    assert "it ends at entry 11, and lacks entry 12" in ranker.messages[0]
+    assert (tmp_path / "cut" / "r" / "log.sqlite-wal.damaged").read_bytes() == content
+    ranker.close()
+    with pytest.raises(DamagedLogError, match="is empty, but 12 entries were acknowledged; keep a copy"):
+        ServedRanker(tmp_path / "gone" / "r", settings=QUIET)
+
+
+@pytest.mark.deep
+def test_every_bit_of_the_write_ahead_log_counts(tmp_path):
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    leave_as_a_kill_would(tmp_path / "r", tmp_path / "whole")
+    size = 8 * (tmp_path / "whole" / "log.sqlite-wal").stat().st_size
+    chance = random.Random(seed)
+    for i in range(400):
+        check_flip(tmp_path / "whole", tmp_path / "flipped", chance.randrange(8 * 32 if i % 10 == 0 else size))
+        shutil.rmtree(tmp_path / "flipped")
+
+
+def test_an_older_mark_of_what_was_acknowledged_is_right_and_a_damaged_one_ignored(tmp_path):
+    folder = tmp_path / "r"
+    filled(folder, 5)
+    before = (folder / "acknowledged").read_bytes()
+    ranker = ServedRanker(folder, settings=QUIET)
+    answer(ranker, queries(3, seed=5))
+    ranker.close()
+    for content in (before, b"", b"x" * 70, before[:30], before.replace(b"7 ", b"9 ")):
+        (folder / "acknowledged").write_bytes(content)
+        ranker = ServedRanker(folder, settings=QUIET)
+        assert ranker.messages == []
+        ranker.close()
+        assert verify(tmp_path)[0].problems == ()
+
+
+def test_event_ids_that_are_missing_are_restored(tmp_path):
+    folder = tmp_path / "r"
+    documents, grades = queries(1)[0]
+    ranker = ServedRanker(folder, settings=QUIET)
+    answer(ranker, queries(5))
+    ranker.learn(documents, grades, event_id="mine").result(10)
+    ranker.close()
+    log = open_log(folder)
+    log.execute("DELETE FROM events WHERE event_id = 'mine' OR sequence = 4")
+    log.close()
+    assert verify(tmp_path)[0].problems == ("6 answers, but 4 event ids",)
+    again = ServedRanker(folder, settings=QUIET)
+    (told,) = again.messages
+    assert "lacked the event ids of 2 answers: they are restored" in told
+    assert again.learn(documents, grades, event_id="mine").result(10) == Acknowledgement("mine", 8, True)
+    again.close()
+    assert verify(tmp_path)[0].problems == ()
 
 
 def test_files_that_are_no_logs_are_refused(tmp_path):
@@ -640,6 +754,65 @@ def test_where_a_little_can_be_written_but_no_answer_learning_stays_off(tmp_path
         ranker.close()
         assert verify(disk.path)[0].is_sound
         assert ranker.current.answers == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "difference"),
+    [
+        (lambda: learned("title", "price", "stock"), "it lacks 'clicks', and it needs 'stock'"),
+        (lambda: learned("title", "price"), "it lacks 'clicks'$"),
+        (lambda: learned(*NAMES, *"abcdef"), "it needs 'a', 'b', 'c', 'd', 'e' and 1 more"),
+        (lambda: learned(None, None), "it has 2, not 3"),
+        (lambda: learned(None, None, None), "no names, those of the ranker have: 'title', 'price', 'clicks'"),
+        (lambda: pr.FixedRanker({"stock": 1.0}), "no weights for the ranker: .*stock"),
+        (lambda: pr.FixedRanker([1.0, 2.0]), "no weights for the ranker"),
+    ],
+)
+def test_a_model_with_other_features_is_not_promoted(ranker, model, difference):
+    made = queries(3)
+    answer(ranker, made)
+    ranker.flush()
+    version = ranker.current.version
+    with pytest.raises(FeatureMismatchError) as caught:
+        ranker.promote(model()).result(10)
+    assert re.search(difference, caught.value.message)
+    assert ranker.rank(made[0][0]).model_version == version
+
+
+def test_nor_is_such_a_challenger(tmp_path):
+    settings = Settings(snapshot_seconds=1e9)
+    ranker = ServedRanker(tmp_path / "r", settings=settings, challengers={"other": learned("title", "stock")})
+    answer(ranker, queries(2))
+    with pytest.raises(
+        FeatureMismatchError, match=r"'other' has other .* lacks 'price', 'clicks', and it needs 'stock'"
+    ):
+        ranker.promote_challenger("other").result(10)
+    ranker.close()
+
+
+@pytest.mark.parametrize(
+    "model", [lambda: learned(*NAMES[::-1]), pr.SlamPerceptron, lambda: pr.FixedRanker({"price": 1.0})]
+)
+def test_models_of_the_same_features_in_any_order_are_promoted(ranker, model):
+    made = queries(3)
+    answer(ranker, made)
+    version = ranker.promote(model()).result(10)
+    assert ranker.rank(made[0][0]).model_version == version
+
+
+def test_every_promotion_is_a_message(tmp_path, caplog):
+    caplog.set_level("INFO", "perceptrank.serve")
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET, challengers={"new": pr.SlamPerceptron()})
+    answer(ranker, queries(3))
+    ranker.promote_challenger("new").result(10)
+    ranker.promote(pr.SlamPerceptron(), "promoted from a document").result(10)
+    ranker.roll_back(3).result(10)
+    ranker.close()
+    assert [record.getMessage() for record in caplog.records if "ranks" in record.getMessage()] == [
+        "r: version 7 ranks: challenger new promoted",
+        "r: version 8 ranks: promoted from a document",
+        "r: version 9 ranks: rollback to version 3",
+    ]
 
 
 @pytest.mark.parametrize("n_answers", [0, 3])

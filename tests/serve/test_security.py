@@ -16,7 +16,7 @@ from support.serving import send
 
 import perceptrank as pr
 from perceptrank.serve import Service
-from perceptrank.serve.errors import ForbiddenError, RateLimitedError, UnauthorizedError
+from perceptrank.serve.errors import ForbiddenError, RateLimitedError, UnauthorizedError, UnknownError
 from perceptrank.serve.http import access as access_module
 from perceptrank.serve.http.access import Access, Gate, RateLimit, check_site
 from perceptrank.serve.http.app import make_app
@@ -130,6 +130,90 @@ def test_every_token_is_compared_whichever_it_is(tmp_path, monkeypatch):
     with pytest.raises(UnauthorizedError):
         access.check("Bearer " + texts[0][:-1], "rank")
     assert len(compared) == 5
+
+
+def test_tokens_are_made_and_revoked_while_the_service_runs(tmp_path):
+    running = Access(tmp_path)
+    gate = Gate(running, RateLimit())
+
+    def admit(text):
+        return gate.admit({"authorization": f"Bearer {text}"}, "rank")
+
+    assert (running.is_open, gate.admit({}, "rank")) == (True, "")
+    first = Access(tmp_path).add("first", ["rank"])  # as another process does
+    second = Access(tmp_path).add("second", ["rank"])
+    assert (running.is_open, admit(first), admit(second)) == (False, "first", "second")
+    with pytest.raises(UnauthorizedError, match=r"needs a token; send the header .* --add-token NAME=SCOPES prints it"):
+        gate.admit({}, "rank")
+    Access(tmp_path).revoke("first")
+    with pytest.raises(
+        UnauthorizedError, match=r"was revoked; ask whoever runs the service .* --add-token NAME=SCOPES"
+    ):
+        admit(first)
+    assert admit(second) == "second"
+    with pytest.raises(UnknownError, match="no token 'first'; there are second"):
+        Access(tmp_path).revoke("first")
+    Access(tmp_path).revoke("second")
+    for access in (running, Access(tmp_path)):  # without tokens, but not open
+        assert (access.tokens, access.is_open) == ([], False)
+        with pytest.raises(UnauthorizedError):
+            access.check(f"Bearer {second}", "rank")
+    (tmp_path / "tokens.json").unlink()
+    assert not running.is_open
+    assert Access(tmp_path).is_open
+
+
+def test_tokens_expire(tmp_path, monkeypatch):
+    access, now = Access(tmp_path), time.time()
+    text = access.add("short", ["rank"], days=2)
+    assert access.check(f"Bearer {text}", "rank") == "short"
+    monkeypatch.setattr(access_module.time, "time", lambda: now + 2.01 * 86_400)
+    with pytest.raises(UnauthorizedError, match="the token 'short' has expired; ask whoever"):
+        access.check(f"Bearer {text}", "rank")
+    for days in (0, -1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="a number of days > 0, got"):
+            access.add("x", ["rank"], days)
+
+
+@pytest.mark.parametrize("content", ["{", '{"tokens": [{"name": 1}]}', '{"tokens": [{"name": "a", "scopes": "rank"}]}'])
+def test_a_damaged_file_of_tokens_lets_nobody_in(tmp_path, caplog, content):
+    access = Access(tmp_path)
+    text = access.add("a", ["rank"])
+    assert access.allows(f"Bearer {text}", "rank")
+    (tmp_path / "tokens.json").write_text(content)
+    for _ in range(3):
+        assert not access.allows(f"Bearer {text}", "rank")
+    assert [record.getMessage()[:27] for record in caplog.records] == ["no token is known any more:"]
+    with pytest.raises(ValueError, match="does not hold tokens"):
+        Access(tmp_path)
+
+
+def test_who_may_no_longer_watch_gets_no_more_frames(tmp_path):
+    access = Access(tmp_path)
+    text = access.add("wall", ["watch"])
+    service = Service(tmp_path)
+    app = make_app(service, access)
+    headers = [(b"authorization", f"Bearer {text}".encode())]
+    scope = {"type": "http", "method": "GET", "path": "/live", "headers": headers, "query_string": b""}
+    sent = []
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def send(message):
+        sent.append(message)
+        if len(sent) == 2:
+            Access(tmp_path).revoke("wall")
+
+    async def watch():
+        async with asyncio.timeout(20):
+            await app(scope, receive, send)
+
+    asyncio.run(watch())
+    assert sent[0]["status"] == 200
+    assert sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+    app.state.live.close()
+    service.close()
 
 
 # Other sites

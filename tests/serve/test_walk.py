@@ -178,3 +178,22 @@ def test_a_token_is_printed_once(tmp_path):
     assert [(one["name"], one["scopes"]) for one in kept] == [("engine", ["rank", "feedback"])]
     assert len(run.stdout.strip()) > 40
     assert run.stdout.strip() not in json.dumps(kept)
+
+
+def test_tokens_are_listed_and_revoked(tmp_path):
+    def run(*words):
+        outcome = CliRunner().invoke(app, ["serve", "--data", str(tmp_path), *words])
+        assert outcome.exit_code == 0, outcome.output
+        return outcome.stdout
+
+    run("--add-token", "engine=rank,feedback")
+    run("--add-token", "guest=watch", "--token-days", "30")
+    first, second = run("--list-tokens").splitlines()
+    assert first == "engine: rank, feedback; does not expire"
+    assert re.fullmatch(r"guest: watch; expires \d{4}-\d\d-\d\d \d\d:\d\d\+00:00", second)
+    run("--revoke-token", "engine")
+    (guest,) = json.loads(run("--list-tokens", "--json"))["tokens"]
+    assert (guest["name"], guest["scopes"]) == ("guest", ["watch"])
+    wrong = CliRunner().invoke(app, ["serve", "--data", str(tmp_path), "--token-days", "3"])
+    assert wrong.exit_code == 1
+    assert "say --add-token NAME=SCOPES too" in wrong.stderr

@@ -183,9 +183,9 @@ def test_features_of_very_different_spreads_are_warned_of():
         ranker.learn(stream)  # warnings are errors
 
 
-def test_many_rows_without_queries_are_warned_of():
+def test_many_rows_without_queries_are_refused():
     X = np.random.default_rng(0).normal(size=(1001, 2))
-    with pytest.warns(UserWarning, match="all 1001 rows are the documents of one query"):
+    with pytest.raises(ValueError, match=r"all 1001 rows would be .* of one query: give qid, .* or group=\[1001\] if"):
         pr.SlamPerceptron().fit(X, np.arange(1001) % 2)
     pr.SlamPerceptron().fit(X, np.arange(1001) % 2, group=[1001])
 

@@ -1,9 +1,10 @@
 """The command `serve`."""
 
 import sys
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +13,11 @@ from perceptrank.cli.making import load_ranker, make_learner
 from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.tables import print_json
 
-_ONCE = ("config", "add_token", "verify", "check", "as_json", "help")  # options that no configuration file sets
+if TYPE_CHECKING:
+    from perceptrank.serve.http.access import Token
+
+_TOKENS = ("add_token", "token_days", "list_tokens", "revoke_token")
+_ONCE = ("config", *_TOKENS, "verify", "check", "as_json", "help")  # options that no configuration file sets
 _NEEDED = ("fastapi", "msgspec", "prometheus_client", "uvicorn")
 
 
@@ -101,6 +106,23 @@ def serve(
             help="Create a token, print it and exit; scopes are rank, feedback, watch and admin, separated by commas.",
         ),
     ] = None,
+    token_days: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS", allow_from_autoenv=False, help="Days until the new token expires; by default it does not."
+        ),
+    ] = None,
+    list_tokens: Annotated[
+        bool, typer.Option("--list-tokens", allow_from_autoenv=False, help="List the tokens and exit.")
+    ] = False,
+    revoke_token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            allow_from_autoenv=False,
+            help="Revoke a token and exit; a running service refuses it at once.",
+        ),
+    ] = None,
     verify: Annotated[
         Path | None,
         typer.Option(
@@ -132,7 +154,16 @@ def serve(
     if add_token is not None:
         name, _, scopes = add_token.partition("=")
         data.mkdir(parents=True, exist_ok=True)
-        print(Access(data).add(name, [scope for scope in scopes.split(",") if scope]))
+        print(Access(data).add(name, [scope for scope in scopes.split(",") if scope], token_days))
+        return
+    if token_days is not None:
+        raise ValueError("--token-days is for a new token: say --add-token NAME=SCOPES too")
+    if revoke_token is not None:
+        Access(data).revoke(revoke_token)
+        print(f"revoked {revoke_token}", file=sys.stderr)
+    if list_tokens:
+        _list_tokens(Access(data).tokens, as_json=as_json)
+    if list_tokens or revoke_token is not None:
         return
     from perceptrank.serve.config import Config
     from perceptrank.serve.http.app import make_app
@@ -185,6 +216,19 @@ def _check_installed() -> None:
     lacking = [name for name in _NEEDED if find_spec(name) is None]
     if lacking:
         raise ImportError(f"serve needs {', '.join(lacking)}: pip install 'perceptrank[serve]'")
+
+
+def _list_tokens(tokens: "list[Token]", *, as_json: bool) -> None:
+    rows: list[dict[str, Any]] = []
+    for token in tokens:
+        end = None if token.expires is None else datetime.fromtimestamp(token.expires, UTC).isoformat(" ", "minutes")
+        rows.append({"name": token.name, "scopes": token.scopes, "expires": end})
+    if as_json:
+        print_json({"tokens": rows})
+        return
+    for row in rows:
+        end = f"expires {row['expires']}" if row["expires"] else "does not expire"
+        print(f"{row['name']}: {', '.join(row['scopes'])}; {end}")
 
 
 def _models(option: str, values: list[str]) -> "dict[str, pr.Learner | None]":

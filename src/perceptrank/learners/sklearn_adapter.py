@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import deepcopy
@@ -16,12 +15,13 @@ from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learning import accepts_sparse, measure_of
 from perceptrank.learners.model import Model
-from perceptrank.measures import MeasureLike
+from perceptrank.measures import Measure, MeasureLike
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_any_features, as_numbers, check_positive_whole
 
 LARGEST_SINGLE_QUERY = 1000  # rows of `fit` that may be meant to be one
+ROUTING = "sklearn.set_config(enable_metadata_routing=True)"
 _NOTHING = object()
 Kind = TypeVar("Kind", bound="Estimator")
 
@@ -162,21 +162,18 @@ class Estimator(ABC):
         Raises
         ------
         ValueError
-            If an argument is invalid, or all weights are 0.
+            If an argument is invalid, all weights are 0, or there are more than 1000 documents in an array, and neither
+            `qid` nor `group`.
         TypeError
             If the features are sparse and the learner takes dense ones only.
-
-        Warns
-        -----
-        UserWarning
-            If neither `qid` nor `group` is given and there are more than 1000 documents.
         """
         stream = as_stream(self, X, y, qid, group, sample_weight)
-        if qid is None and group is None and len(stream) == 1 and stream.n_documents > LARGEST_SINGLE_QUERY:
-            warnings.warn(
-                f"without qid or group, all {stream.n_documents} rows are the documents of one query",
-                UserWarning,
-                stacklevel=2,
+        is_single = qid is None and group is None and stream is not X and len(stream) == 1
+        if is_single and (n := stream.n_documents) > LARGEST_SINGLE_QUERY:
+            raise ValueError(
+                f"without qid or group, all {n} rows would be the documents of one query: give qid, the query of each "
+                f"row, or group=[{n}] if they are one. scikit-learn's searches and pipelines hand on qid after the "
+                f"line {ROUTING}: fit(X, y, qid=qid, groups=qid)"
             )
         if stream.query_weights is not None and not stream.query_weights.any():
             raise ValueError("all weights are zero: there is no query to learn from")
@@ -228,20 +225,14 @@ class Estimator(ABC):
         if not isinstance(X, QueryStream) and qid is None and group is None:
             self.model.check_features(as_any_features(X).shape[1], None)
             raise ValueError(
-                "score needs qid (the query of each row) or group (the number of rows of each query): "
-                "a ranking is measured query by query"
+                "score needs qid (the query of each row) or group (the number of rows of each query): a ranking is "
+                f"measured query by query; scikit-learn's tools hand on qid after the line {ROUTING}"
             )
         stream = as_stream(self, X, y, qid, group, sample_weight)
         if len(stream) == 0:
             raise ValueError("the stream has no queries")
         learner: Any = self
-        measure = measure_of(learner)
-        measure.check_grades(stream.relevance)
-        return Trace(
-            {measure: measure.per_query(self.scores(stream), stream.relevance, stream.offsets)},
-            np.zeros(len(stream)),
-            stream.query_weights,
-        ).mean(measure)
+        return mean_over_queries(measure_of(learner), self.scores(stream), stream)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags
@@ -302,6 +293,13 @@ class Estimator(ABC):
         return _request(self, "score", metadata)
 
 
+def mean_over_queries(measure: Measure, scores: Floats, stream: QueryStream) -> float:
+    """Return the mean of a measure over the queries of a stream, by their weights, ranked by scores."""
+    measure.check_grades(stream.relevance)
+    values = measure.per_query(scores, stream.relevance, stream.offsets)
+    return Trace({measure: values}, np.zeros(len(stream)), stream.query_weights).mean(measure)
+
+
 def reads_labels(estimator: Estimator) -> bool:
     """Tell whether an estimator, or the one that it wraps, takes labels -1 and 1 as grades."""
     inner = estimator.model.inner
@@ -333,7 +331,8 @@ def as_stream(
         )
     if reads_labels(estimator):
         y = _labels_as_grades(y)
-        if qid is None and group is None and y.size and y.shape == np.shape(X)[:1]:
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        if qid is None and group is None and y.size and y.shape == shape[:1]:
             group = np.ones(len(y), dtype=np.int64)
     weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
     if weights is not None and weights.shape != (n := np.asarray(y).shape[:1]):

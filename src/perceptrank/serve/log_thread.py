@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -27,8 +28,19 @@ from perceptrank.serve.errors import (
     UnknownError,
 )
 from perceptrank.serve.learning import check_width, find_weights
-from perceptrank.serve.log.log import Addition, Log, Row
-from perceptrank.serve.log.records import Entry, FixedEntry, ModelEntry, NamesEntry, decode, digest_of, encode
+from perceptrank.serve.log.acknowledged import last_acknowledged, note_acknowledged
+from perceptrank.serve.log.log import Addition, Log, Row, all_lost
+from perceptrank.serve.log.records import (
+    AnswerEntry,
+    Entry,
+    FixedEntry,
+    ModelEntry,
+    NamesEntry,
+    PromotionEntry,
+    decode,
+    digest_of,
+    encode,
+)
 from perceptrank.serve.replay import BLOCK, Current, nothing_before, replay
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.challengers import check_challenger_width, due_promotion, restore_challengers
@@ -106,11 +118,13 @@ class LogThread:
                 break
         if (bad := self.log.first_bad(0 if check_all or newest is None else newest.version)) is not None:
             n_cut = self.log.cut_from(bad)
+            note_acknowledged(self._folder, *self.log.end())
             self.messages.append(
                 f"{self.log.path}: the end of the log was damaged; {n_cut} entries from {bad} on are cut off and "
                 "kept in the table 'cut'"
             )
             return self._recover(check_all)
+        self._find_loss(end)
         try:
             current = replay(self.log.rows(0 if newest is None else newest.version), newest)
         except ValueError as error:
@@ -120,7 +134,38 @@ class LogThread:
                 raise
             self.messages.append(f"{self._fail(error)}")
             return newest or replay(self.log.rows(), until=1)  # the rest is tried again while it ranks
+        if check_all and current is not None:
+            self._restore_events(current.answers)
         return current if ahead is None else self._continue_from(ahead, current, end)
+
+    def _find_loss(self, end: int) -> None:
+        """Tell of entries that were acknowledged and are gone, though the log looks whole; raise if all are."""
+        sequence, link = last_acknowledged(self._folder)
+        if self.log.link_of(sequence) == link:
+            return
+        kept = self.log.keep_unread()
+        if end == 0:
+            raise all_lost(self.log.path, sequence)
+        self.log.cut_from(end + 1)  # event ids of entries that are gone, whose answers may be sent again
+        note_acknowledged(self._folder, *self.log.end())
+        self.messages.append(
+            f"{self.log.path} has lost entries that were acknowledged: it ends at entry {end}, and lacks entry "
+            f"{sequence} as it was; send the answers since then again, or restore it from a backup"
+            + (f"; what could not be read is kept in {kept}" if kept else "")
+        )
+
+    def _restore_events(self, n_answers: int) -> None:
+        """Restore event ids that are missing from the entries; without them, answers sent again would count twice."""
+        if (n_events := self.log.count("events")) >= n_answers:
+            return
+        entries = ((row.sequence, decode(row.record)) for row in self.log.rows())
+        answers = ((number, entry) for number, entry in entries if isinstance(entry, AnswerEntry))
+        while part := [(entry.event_id, number, digest_of(entry)) for number, entry in islice(answers, BLOCK)]:
+            self.log.add_events(part)
+        if n_restored := self.log.count("events") - n_events:
+            self.messages.append(
+                f"{self.log.path} lacked the event ids of {n_restored} answers: they are restored from its entries"
+            )
 
     def _continue_from(self, ahead: Current, current: Current | None, end: int) -> Current:
         """Return a snapshot newer than the end of the log, which goes on from it: what was learned is kept."""
@@ -306,12 +351,19 @@ class LogThread:
         except ValueError as error:
             raise InvalidRequestError(f"the model cannot be kept: {error}", "nothing was changed") from None
         (row,) = self._append([Addition(encode(entry))])
-        self._current = replace(after, link=row.link)
+        is_first, self._current = self._current is None, replace(after, link=row.link)
         self._logged = row.sequence
+        if isinstance(entry, ModelEntry | PromotionEntry) and not is_first:
+            fields = {"ranker": self._folder.name, "version": row.sequence}
+            text = "%s: version %d ranks: %s"
+            logger.info(text, *fields.values(), _why(entry), extra={"fields": fields})
 
     def _append(self, additions: list[Addition]) -> list[Row]:
         self._room = min(sum(len(addition.record) + _PER_ENTRY for addition in additions), _MOST_ROOM)
-        return self.log.append(additions)
+        rows = self.log.append(additions)
+        with suppress(OSError):  # the one before is right as well
+            note_acknowledged(self._folder, rows[-1].sequence, rows[-1].link)
+        return rows
 
     def _fail(self, error: Exception) -> LearningOffError:
         """Turn learning off until the log can be written again, or its entries can be learned."""
@@ -364,6 +416,15 @@ class LogThread:
 def model_entry(learner: Learner, reason: str, *, fixed: bool) -> ModelEntry:
     """Return the entry after which a learner ranks."""
     return (FixedEntry if fixed else ModelEntry)(time.time_ns(), reason, _text(learner).encode())
+
+
+def _why(entry: ModelEntry | PromotionEntry) -> str:
+    """Return in words why another model ranks."""
+    if isinstance(entry, ModelEntry):
+        return entry.reason
+    return f"challenger {entry.name} promoted" + (
+        "" if entry.error is None else f" at an error rate of {entry.error:g}"
+    )
 
 
 def _text(learner: Learner) -> str:

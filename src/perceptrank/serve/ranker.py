@@ -28,7 +28,7 @@ from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.challengers import Standings, check_addition, make_promotion, make_removal
 from perceptrank.serve.snapshots import Snapshots
-from perceptrank.serve.submissions import Acknowledgement, Answer, EntryRequest, Mark
+from perceptrank.serve.submissions import Acknowledgement, Answer, EntryRequest, Mark, check_promotion
 from perceptrank.stream.memory import limited_room
 
 _TICK = 0.2  # seconds between checks whether a snapshot is due
@@ -257,6 +257,8 @@ class ServedRanker:
     def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> Future[int]:
         """Rank with another model from now on, and compare challengers with it.
 
+        It fails if the model has other features than the ranker.
+
         Parameters
         ----------
         model : Learner
@@ -265,7 +267,13 @@ class ServedRanker:
         fixed : bool
             The model does not learn; it may then know fewer features than there are.
         """
-        return self._request(lambda _: model_entry(model, reason, fixed=fixed or not model.learns))
+        fixed = fixed or not model.learns
+
+        def make(current: Current) -> Entry:
+            check_promotion(model, current, fixed=fixed)
+            return model_entry(model, reason, fixed=fixed)
+
+        return self._request(make)
 
     def _request(self, make: Callable[[Current], Entry]) -> Future[int]:
         request = EntryRequest(make)

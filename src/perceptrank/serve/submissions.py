@@ -1,15 +1,21 @@
-"""Items of the queue in front of the log, and checks of answers before they are logged."""
+"""Items of the queue in front of the log, and checks of answers and models before they are logged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import ready_model
+from perceptrank.learners.model import Model
 from perceptrank.serve.errors import EventConflictError, FeatureMismatchError
+from perceptrank.serve.learning import find_weights
 from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
 from perceptrank.serve.replay import Current
+
+_OTHER = "send one that has learned from the same features; other features need a ranker of their own"
 
 
 def _new_future() -> "Future[Any]":
@@ -82,3 +88,45 @@ def other_features() -> FeatureMismatchError:
         "the documents have other features than the model has by now",
         "rank again, or send documents and grades together to POST /v1/learn",
     )
+
+
+def check_features(what: str, model: Model, current: Current) -> None:
+    """Raise if a model has other features than a ranker, and name them; either may have none yet."""
+    if not model.has_begun or current.n_features is None:
+        return
+    if current.names is None or model.feature_names is None:
+        if model.n_inputs == current.n_features:
+            return
+        difference = f"it has {model.n_inputs}, not {current.n_features}"
+    else:
+        own, theirs = set(current.names), set(model.feature_names)
+        lacking = [name for name in current.names if name not in theirs]
+        more = [name for name in model.feature_names if name not in own]
+        if not lacking and not more:
+            return
+        parts = [f"it lacks {_listed(lacking)}"] * bool(lacking) + [f"it needs {_listed(more)}"] * bool(more)
+        difference = ", and ".join(parts)
+    raise FeatureMismatchError(f"{what} has other features than the ranker: {difference}", _OTHER)
+
+
+def check_promotion(learner: Learner, current: Current, *, fixed: bool) -> None:
+    """Raise if a ranker could not rank its features with a learner."""
+    if current.n_features is None:
+        return
+    if fixed and not learner.model.has_begun:  # its weights may be of some features only
+        try:
+            find_weights(learner, current.n_features, current.names)
+        except ValueError as error:
+            raise FeatureMismatchError(f"the model has no weights for the ranker: {error}", _OTHER) from None
+        return
+    model = ready_model(learner)
+    check_features("the model", model, current)
+    if model.has_begun and model.feature_names is None and current.names is not None:
+        raise FeatureMismatchError(
+            f"the features of the model have no names, those of the ranker have: {_listed(current.names)}", _OTHER
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:100]) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from perceptrank.io.model_file import model_text
 from perceptrank.serve.errors import DamagedLogError
+from perceptrank.serve.log.acknowledged import last_acknowledged
 from perceptrank.serve.log.log import damage
 from perceptrank.serve.log.opening import open_log, ranker_names
 from perceptrank.serve.log.records import AnswerEntry, PromotionEntry, decode
@@ -84,6 +85,7 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
     n_compared = 0
     current: Current | None = None
     n_answers = 0
+    sequence, link = last_acknowledged(folder)  # before the log, which a running service goes on writing
     try:
         log = open_log(folder, database, read_only=True)
     except DamagedLogError as error:
@@ -91,6 +93,8 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
     try:
         if (bad := log.first_bad()) is not None:
             problems.append(f"the end of the log is damaged, from entry {bad} on: a start will cut it off")
+        elif log.link_of(sequence) != link:
+            problems.append(f"the log has lost entries that were acknowledged: it lacks entry {sequence} as it was")
         if n_cut := log.count("cut"):
             problems.append(f"{n_cut} damaged entries were cut off earlier; they are in the table 'cut'")
         for row in takewhile(lambda row: bad is None or row.sequence < bad, log.rows()):

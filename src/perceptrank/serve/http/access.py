@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import logging
 import math
 import secrets
 import time
@@ -12,9 +13,18 @@ from hmac import compare_digest
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+import msgspec
+
 from perceptrank.io.atomic import write_atomically
 from perceptrank.io.errors import FileFormatError
-from perceptrank.serve.errors import ForbiddenError, InvalidRequestError, RateLimitedError, UnauthorizedError
+from perceptrank.serve.errors import (
+    ForbiddenError,
+    InvalidRequestError,
+    RateLimitedError,
+    ServiceError,
+    UnauthorizedError,
+    UnknownError,
+)
 
 
 def is_loopback(host: str) -> bool:
@@ -35,24 +45,53 @@ SCOPES = ("rank", "feedback", "watch", "admin")
 _FILE = "tokens.json"
 
 
+_ADVICE = (
+    "ask whoever runs the service for a new one: perceptrank serve --data FOLDER --add-token NAME=SCOPES prints it"
+)
+logger = logging.getLogger("perceptrank.serve")
+
+
 @dataclass(frozen=True)
 class Token:
-    """A token as it is kept: what it is called, what it may do, and the hash of its text."""
+    """A token as it is kept: its name, what it may do, the hash of its text, and when it expires (Unix time)."""
 
     name: str
     scopes: list[str]
     sha256: str
+    expires: float | None = None
 
 
 class Access:
-    """The tokens of a folder; without any, everyone may do everything, which is for loopback alone."""
+    """The tokens of a folder, read again whenever their file changes.
+
+    Without the file everyone may do everything, which is for loopback alone. Once there was one, this is over: who
+    revokes the last token, or removes the file, opens nothing.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
-        self.tokens = _read(self._path)
+        self._seen = self._look()
+        self._tokens = _read(self._path)
+        self._is_open = self._seen is None
 
-    def add(self, name: str, scopes: list[str]) -> str:
-        """Make a token and keep its hash; return its text, which is nowhere else."""
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens that the file has now."""
+        if (seen := self._look()) != self._seen:
+            self._seen, self._is_open, self._tokens = seen, False, []
+            try:
+                self._tokens = _read(self._path)
+            except (FileFormatError, OSError) as error:
+                logger.error("no token is known any more: %s", error)
+        return self._tokens
+
+    @property
+    def is_open(self) -> bool:
+        """True if everyone may do everything."""
+        return not self.tokens and self._is_open
+
+    def add(self, name: str, scopes: list[str], days: float | None = None) -> str:
+        """Make a token, which expires after some days if so wanted; return its text, of which only the hash is kept."""
         unknown = [scope for scope in scopes if scope not in SCOPES]
         if unknown or not scopes:
             raise InvalidRequestError(
@@ -60,37 +99,71 @@ class Access:
             )
         if not name or any(token.name == name for token in self.tokens):
             raise InvalidRequestError(f"tokens must have names of their own, got {name!r}", "choose another")
+        if days is not None and not 0 < days < math.inf:
+            raise InvalidRequestError(f"a token must be valid for a number of days > 0, got {days}", "say 30")
         text = secrets.token_urlsafe(32)
         # Texts of tokens are random and long, so that a plain hash cannot be guessed.
-        self.tokens.append(Token(name, scopes, sha256(text.encode()).hexdigest()))
-        self._path.touch(mode=0o600)
-        write_atomically(self._path, json.dumps({"tokens": [asdict(token) for token in self.tokens]}, indent=1) + "\n")
+        expires = None if days is None else time.time() + 86_400 * days
+        self._write([*self.tokens, Token(name, scopes, sha256(text.encode()).hexdigest(), expires)])
         return text
 
+    def revoke(self, name: str) -> None:
+        """Forget a token; services that run refuse it from now on."""
+        kept = [token for token in self.tokens if token.name != name]
+        if len(kept) == len(self.tokens):
+            names = ", ".join(token.name for token in kept) or "none"
+            raise UnknownError(f"there is no token {name!r}", f"there are {names}")
+        self._write(kept)
+
+    def _write(self, tokens: list[Token]) -> None:
+        self._path.touch(mode=0o600)
+        write_atomically(self._path, json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1) + "\n")
+
+    def _look(self) -> tuple[int, int, int] | None:
+        """Return what changes with the file, None if there is none."""
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
     def check(self, header: str | None, scope: str) -> str:
-        """Return the name of a header's token, empty if there are none; raise if it is unknown or lacks a scope."""
-        if not self.tokens:
+        """Return the name of a header's token, empty if none is needed; raise if it is unknown or lacks a scope."""
+        if self.is_open:
             return ""
         kind, _, text = (header or "").partition(" ")
         if kind.lower() != "bearer" or not text:
-            raise UnauthorizedError("this service needs a token", "send the header Authorization: Bearer TOKEN")
+            raise UnauthorizedError(
+                "this service needs a token",
+                f"send the header Authorization: Bearer TOKEN, or {_ADVICE}",
+            )
         digest = sha256(text.strip().encode("utf-8", "replace")).hexdigest()
         # All of them are compared, so that the time tells nothing.
-        matches = [token for token in self.tokens if compare_digest(token.sha256, digest)]
+        matches = [token for token in self._tokens if compare_digest(token.sha256, digest)]
         if not matches:
-            raise UnauthorizedError("the token is not known", "perceptrank serve --add-token makes one")
+            raise UnauthorizedError("the token is not known, or was revoked", _ADVICE)
         token = matches[-1]
+        if token.expires is not None and time.time() >= token.expires:
+            raise UnauthorizedError(f"the token {token.name!r} has expired", _ADVICE)
         if scope not in token.scopes and (scope != "watch" or "admin" not in token.scopes):
             raise ForbiddenError(f"the token {token.name!r} lacks the scope {scope!r}", "use one that has it")
         return token.name
+
+    def allows(self, header: str | None, scope: str) -> bool:
+        """Tell whether `check` finds nothing wrong."""
+        try:
+            self.check(header, scope)
+        except ServiceError:
+            return False
+        return True
 
 
 def _read(path: Path) -> list[Token]:
     if not path.exists():
         return []
     try:
-        return [Token(**token) for token in json.loads(path.read_bytes())["tokens"]]
-    except (ValueError, TypeError, KeyError) as error:
+        return msgspec.convert(json.loads(path.read_bytes())["tokens"], list[Token])
+    except (ValueError, TypeError, KeyError, msgspec.ValidationError) as error:
         raise FileFormatError(path, f" does not hold tokens: {error}") from None
 
 
@@ -134,7 +207,7 @@ class Gate:
 
     def admit(self, headers: Mapping[str, str], scope: str) -> str:
         """Return the name of the token, empty if there are none; raise if the request is not let in."""
-        if not self.access.tokens:
+        if self.access.is_open:
             check_site(headers)
         name = self.access.check(headers.get("authorization"), scope)
         self.rate.take(name)

@@ -73,7 +73,9 @@ def make_app(
     for endpoint in ENDPOINTS:
         for path in endpoint.paths:
             add(path, endpoint.method, endpoint.scope, lambda request, run=endpoint.handle: run(backend, request))  # type: ignore[misc]
-    for path, scope, handle in Page(live, service).paths():  # which are not part of the interface that is promised
+    for path, scope, handle in Page(
+        live, service, access.allows
+    ).paths():  # which are not part of the interface that is promised
         add(path, "GET", scope, handle)
     app.openapi = lambda: describe(ENDPOINTS)  # type: ignore[method-assign]
 

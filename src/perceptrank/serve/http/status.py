@@ -5,7 +5,6 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from perceptrank.serve.errors import ServiceError
 from perceptrank.serve.http.endpoint import Backend, endpoint, respond
 
 
@@ -36,9 +35,8 @@ async def report_learning(backend: Backend, request: Request) -> Response:
 
 def _readiness(backend: Backend, request: Request) -> dict[str, Any]:
     problems = {name: ranker.problem for name, ranker in backend.service.rankers.items() if ranker.problem}
-    try:
-        backend.access.check(request.headers.get("authorization"), "watch")
-    except ServiceError:  # it may name folders, and the address of a database
+    if not backend.access.allows(request.headers.get("authorization"), "watch"):
+        # It may name folders, and the address of a database.
         problems = dict.fromkeys(problems, "learning is off; a token with the scope watch or admin sees the reason")
     return {"status": "ranking only" if problems else "ok", "problems": problems}
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from perceptrank.serve.errors import DamagedLogError
@@ -84,6 +85,14 @@ class Log(ABC):
         """Append records, all or none of them; when it returns, they are on disk."""
 
     @abstractmethod
+    def add_events(self, events: Sequence[tuple[str, int, bytes]]) -> None:
+        """Add event ids that are missing, with the numbers of their entries and the checksums of the answers."""
+
+    def keep_unread(self) -> Path | None:
+        """Keep a copy of what was written but cannot be read; return its path, None if there is nothing of the kind."""
+        return None
+
+    @abstractmethod
     def rows(self, after: int = 0) -> Iterator[Row]:
         """Iterate over the entries after a number, unchecked."""
 
@@ -123,6 +132,11 @@ def link_rows(last: int, link: bytes, additions: Sequence[Addition]) -> tuple[li
         if addition.event_id is not None:
             events.append((addition.event_id, sequence, addition.digest))
     return rows, events
+
+
+def all_lost(path: object, n_entries: int) -> DamagedLogError:
+    """Return the error for a log that has nothing of what was acknowledged."""
+    return DamagedLogError(f"{path} is empty, but {n_entries} entries were acknowledged", ADVICE)
 
 
 def damage(path: object, error: Exception) -> DamagedLogError:

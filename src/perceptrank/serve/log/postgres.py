@@ -253,6 +253,17 @@ class PostgresLog(Log):
             list(digests),
         )
 
+    def add_events(self, events: Sequence[tuple[str, int, bytes]]) -> None:
+        ids, numbers, digests = zip(*events, strict=True)
+        self._ask(
+            "INSERT INTO perceptrank.events SELECT %s, * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[]) "
+            "ON CONFLICT DO NOTHING",
+            self._ranker,
+            [event_id.encode() for event_id in ids],
+            list(numbers),
+            list(digests),
+        )
+
     def rows(self, after: int = 0) -> Iterator[Row]:
         query: LiteralString = (
             "SELECT sequence, record, link FROM perceptrank.entries WHERE ranker = %s AND sequence > %s "

@@ -1,6 +1,7 @@
 """The log of a ranker: an SQLite file that is only appended to, flushed to disk with every commit."""
 
 import secrets
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -8,7 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from perceptrank.serve.errors import DamagedLogError
-from perceptrank.serve.log.log import ADVICE, Addition, Event, Log, Row, damage, link_rows
+from perceptrank.serve.log.acknowledged import last_acknowledged
+from perceptrank.serve.log.log import ADVICE, Addition, Event, Log, Row, all_lost, damage, link_rows
 from perceptrank.serve.log.records import FIRST_LINK
 
 APPLICATION = 0x70724C67  # of SQLite's header: ours
@@ -47,6 +49,9 @@ class SqliteLog(Log):
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         is_new = self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
         if is_new and not self._read_only:
+            if n_entries := last_acknowledged(self.path.parent)[0]:
+                self.keep_unread()  # which closing removes
+                raise all_lost(self.path, n_entries)
             # In one transaction: a log without its secret could never be opened again.
             self._connection.executescript(
                 f"BEGIN; {_SCHEMA} INSERT INTO about VALUES ('secret', x'{secrets.token_hex(32)}'); "
@@ -128,6 +133,17 @@ class SqliteLog(Log):
                 run.execute("ROLLBACK")
             raise
         return rows
+
+    def add_events(self, events: Sequence[tuple[str, int, bytes]]) -> None:
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("INSERT OR IGNORE INTO events VALUES (?, ?, ?)", events)
+
+    def keep_unread(self) -> Path | None:
+        written = self.path.with_name(self.path.name + "-wal")
+        if not written.exists() or written.stat().st_size == 0:
+            return None
+        return Path(shutil.copyfile(written, written.with_name(written.name + ".damaged")))
 
     def rows(self, after: int = 0) -> Iterator[Row]:
         try:

@@ -36,8 +36,8 @@ _KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 class Page:
     """The files of the page, which hold no data and are for everyone, and the events, which are for those who may."""
 
-    def __init__(self, live: Live, service: Service) -> None:
-        self._live, self._service = live, service
+    def __init__(self, live: Live, service: Service, allows: Callable[[str | None, str], bool]) -> None:
+        self._live, self._service, self._allows = live, service, allows
         own = files("perceptrank.serve.page")
         look = files("perceptrank.evaluation").joinpath("page.css").read_text(encoding="utf-8")
         self._files = {
@@ -59,7 +59,9 @@ class Page:
 
     async def events(self, request: Request) -> Response:
         """Return server-sent events, a frame each second."""
-        return EventStream(self._live, self._live.add(request.path_params.get("name", self._service.first)))
+        watcher = self._live.add(request.path_params.get("name", self._service.first))
+        may_watch = partial(self._allows, request.headers.get("authorization"), "watch")
+        return EventStream(self._live, watcher, may_watch)
 
     async def file(self, name: str, request: Request) -> Response:
         """Return a file of the page."""
@@ -70,20 +72,20 @@ class Page:
 
 
 class EventStream(Response):
-    """Frames as they come, until the watcher leaves, does not take what it is sent, or the service stops."""
+    """Frames as they come, until the watcher leaves, takes none, or may no longer watch, or the service stops."""
 
-    def __init__(self, live: Live, watcher: Watcher) -> None:
+    def __init__(self, live: Live, watcher: Watcher, may_watch: Callable[[], bool]) -> None:
         headers = HEADERS | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(None, 200, headers, "text/event-stream")
         del self.headers["content-length"]
-        self._live, self._watcher = live, watcher
+        self._live, self._watcher, self._may_watch = live, watcher, may_watch
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Send the frames."""
         left = asyncio.ensure_future(_disconnected(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            while not left.done() and not self._live.is_stopping():
+            while not left.done() and not self._live.is_stopping() and self._may_watch():
                 frame = await self._watcher.next(_LOOK_SECONDS)
                 if frame is not None:
                     async with asyncio.timeout(_SEND_SECONDS):

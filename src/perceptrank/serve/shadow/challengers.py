@@ -9,14 +9,14 @@ import msgspec
 
 from perceptrank.io.model_file import model_text
 from perceptrank.learners.learner import Learner
-from perceptrank.serve.errors import FeatureMismatchError, InvalidRequestError, TooLargeError, UnknownError
+from perceptrank.serve.errors import InvalidRequestError, TooLargeError, UnknownError
 from perceptrank.serve.learning import check_width
 from perceptrank.serve.log.opening import NAME
 from perceptrank.serve.log.records import ChallengerEntry, Entry, PromotionEntry, RemovalEntry
 from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.shadow import Challenger, Promotion, Shadow, check_measure
-from perceptrank.serve.submissions import agree
+from perceptrank.serve.submissions import check_features
 from perceptrank.stream.memory import RoomError
 
 MOST_CHALLENGERS = 16
@@ -120,7 +120,7 @@ def check_addition(name: str, measure: str) -> Callable[[Current, Learner], Entr
             raise InvalidRequestError(f"there is a challenger {name!r} already", "remove it, or choose another name")
         if len(current.shadow.challengers) >= MOST_CHALLENGERS:
             raise TooLargeError(f"a ranker may have {MOST_CHALLENGERS} challengers", "remove one first")
-        _check_features(name, model, current)
+        check_features(f"the challenger {name!r}", model.model, current)
         if current.n_features is not None:
             check_challenger_width(name, model, current.n_features, current.names)
         return _addition(name, measure=checked, model=model)
@@ -149,6 +149,7 @@ def make_promotion(current: Current, name: str) -> Entry:
     _check_known(current, name)
     if (challenger := current.shadow.challengers[name]).is_stopped:
         raise InvalidRequestError(f"the challenger {name!r} {challenger.refusal}", "remove it, or promote another")
+    check_features(f"the challenger {name!r}", challenger.learner.model, current)
     return PromotionEntry(time.time_ns(), name, None)
 
 
@@ -175,15 +176,3 @@ def _check_known(current: Current, name: str) -> None:
     if name not in current.shadow.challengers:
         there = ", ".join(map(repr, current.shadow.challengers)) or "none"
         raise UnknownError(f"there is no challenger {name[:100]!r}", f"there are {there}")
-
-
-def _check_features(name: str, learner: Learner, current: Current) -> None:
-    state = learner.model
-    if not state.has_begun or current.n_features is None:
-        return
-    if state.n_inputs != current.n_features or not (
-        state.feature_names is None or agree(current.names, state.feature_names)
-    ):
-        raise FeatureMismatchError(
-            f"the challenger {name!r} has other features than the ranker", "send one that has learned from the same"
-        )
