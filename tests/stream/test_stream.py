@@ -236,6 +236,28 @@ def test_bad_input(changes, message):
         pr.QueryStream.from_arrays(**good | changes)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_column_of_categories_is_named(library):
+    frame = pytest.importorskip(library).DataFrame(
+        {"qid": [1, 1], "relevance": [0, 1], "x": [0.5, 1.5], "colour": ["a", "b"]}
+    )
+    problem = r"X must hold numbers, but column 'colour' does not: .*'a'\)?; leave it out, or encode it"
+    features = frame[["x", "colour"]]
+    learner = pr.ListwisePerceptron()
+    for read in (
+        lambda: pr.QueryStream.from_frame(frame),
+        lambda: pr.QueryStream.from_frame(frame, features="colour"),
+        lambda: pr.QueryStream.from_arrays(features, [0, 1]),
+        lambda: pr.QueryStream(features.to_numpy(), [0, 1], [0, 2], feature_names=["x", "colour"]),
+        lambda: learner.fit(features, [0, 1]),
+        lambda: learner.rank(features),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            read()
+    with pytest.raises(ValueError, match=r"column 1 \(from 0\) does not"):
+        pr.QueryStream.from_arrays([[1, "a"]], [0])
+
+
 def test_bad_offsets_and_mixed_widths():
     with pytest.raises(ValueError, match="offsets must run from 0"):
         pr.QueryStream(np.eye(2), [0, 1], [0, 1])

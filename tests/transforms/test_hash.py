@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
+from perceptrank.io.model_file import model_text
 from perceptrank.transforms.registry import as_plain, from_plain
 
 SETTINGS = st.builds(pr.Hash, st.integers(1, 20), signed=st.booleans(), seed=st.integers(0, 2**63 - 1))
@@ -269,3 +270,29 @@ def test_only_columns_that_occur_take_time_and_memory(monkeypatch):
     expected = pr.Hash(16).transform(few).X
     monkeypatch.setattr("perceptrank.transforms.hash._MOST_NAMES", 10)
     assert expected == pr.Hash(16).transform(few).X
+
+
+def test_features_that_are_no_more_than_a_number_in_a_file_take_no_memory(tmp_path):
+    """Weights belong to places, so that a small file may have any number of columns; whoever lists them refuses."""
+    pytest.importorskip("msgspec")
+    from perceptrank.serve import ServedRanker
+
+    stream = pr.separable(5, n_features=4).stream
+    learner = pr.ListwisePerceptron(transforms="hash:n_features=8")
+    learner.learn(stream)
+    document = learner.as_document() | {"features": 2_000_000_000}
+    (tmp_path / "m.json").write_text(model_text(document))
+    model = pr.load(tmp_path / "m.json")
+    assert model.weights.tolist() == learner.weights.tolist()
+    for use in (pr.deploy.explain, lambda model: pr.deploy.export(model, "elasticsearch")):
+        with pytest.raises(ValueError, match=r"has 2,000,000,000 features without names, and no more than 1,048,576"):
+            use(model)
+    with pytest.raises(ValueError, match=r"a model to serve must have at most 100,000 features, .* got 2,000,000,000"):
+        ServedRanker(tmp_path / "served", model)
+    document["parameters"]["positive"] = ["f1"]
+    (tmp_path / "m.json").write_text(model_text(document))
+    with pytest.raises(pr.FormatError, match=r"m.json.*features without names"):
+        pr.load(tmp_path / "m.json")
+    wide = pr.ListwisePerceptron()
+    wide.learn(pr.QueryStream.from_arrays(np.eye(2, 2**20 + 1), [1, 0]))
+    assert len(wide.model.input_names()) == 2**20 + 1  # as many weights are stored

@@ -41,7 +41,7 @@ class RankingFunction:
             raise ValueError(f"weights must be finite to be exported, got {weights[place]} for feature {place}")
         if not weights.any():
             raise ValueError("all weights are 0, so that all documents have the same score: there is nothing to export")
-        names = state.feature_names or tuple(f"f{place}" for place in range(1, state.n_inputs + 1))
+        names = state.input_names()
         if len(set(names)) < len(names):
             twice = next(name for place, name in enumerate(names) if name in names[:place])
             raise ValueError(f"features must have different names to be exported, got {twice!r} twice")

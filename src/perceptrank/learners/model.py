@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 TRANSFORMED_BYTES = 2**21
 _WIDEST_BYTES = 2**24
+_MOST_MADE_UP = 2**20  # names of features that have none, if not as many weights are stored
 
 _NONE: Floats = np.empty(0)
 _NO_QUERIES: Ints = np.zeros(0, dtype=np.int64)  # where nothing depends on them
@@ -375,6 +376,22 @@ class Model:
         """Names of the features that streams must have, in their order; None if any do."""
         takes_any = bool(self.transforms) and self.transforms[0].accepts_any_columns
         return None if takes_any else self.feature_names
+
+    def input_names(self) -> tuple[str, ...]:
+        """Return the names of the features before the transforms, f1, f2, … if they have none.
+
+        Raises `ValueError` for more features without names than the model has room for: those of hashed or sparse
+        features are known by their number alone, which may be any.
+        """
+        if self.feature_names is not None:
+            return self.feature_names
+        most = max(_MOST_MADE_UP, 0 if self.is_sparse else self.n_features)
+        if self.n_inputs > most:
+            raise ValueError(
+                f"this model has {self.n_inputs:,} features without names, and no more than {most:,} can be listed: "
+                "learn from data whose features have names, `feature_names=…`, or from fewer columns"
+            )
+        return tuple(f"f{place}" for place in range(1, self.n_inputs + 1))
 
     def check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise if features do not match those that were learned; by name, or if they have none, by number."""

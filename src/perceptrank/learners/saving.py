@@ -128,8 +128,10 @@ def _restore_model(learner: Learner, model: Model, document: dict[str, Any]) -> 
         n_outputs = transform.n_outputs(n_outputs)
     if n_outputs != width or not model.n_inputs:  # before there are arrays of that width
         raise ValueError(f"{model.n_inputs} features are transformed to {n_outputs}, got {width} weights")
-    model.restore(state, learner.extra_state(width), model.beginning.signs(model))
     takes_any = bool(model.transforms) and model.transforms[0].accepts_any_columns
+    if takes_any and model.beginning.constraints:
+        model.input_names()  # which raises if they are too many for a vector of signs
+    model.restore(state, learner.extra_state(width), model.beginning.signs(model))
     n_columns = 1 if takes_any else model.n_inputs
     X: Any = np.zeros((1, n_columns))
     if model.takes_sparse:

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from perceptrank.io.model_file import model_text
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.listwise import ListwisePerceptron
+from perceptrank.serve.documents import MOST_FEATURES
 from perceptrank.serve.errors import (
     DamagedLogError,
     FeatureMismatchError,
@@ -414,7 +415,12 @@ class LogThread:
 
 
 def model_entry(learner: Learner, reason: str, *, fixed: bool) -> ModelEntry:
-    """Return the entry after which a learner ranks."""
+    """Return the entry after which a learner ranks; raise `ValueError` if no document can have its features."""
+    width = learner.model.n_inputs
+    if width > MOST_FEATURES:
+        raise ValueError(
+            f"a model to serve must have at most {MOST_FEATURES:,} features, as documents have, got {width:,}"
+        )
     return (FixedEntry if fixed else ModelEntry)(time.time_ns(), reason, _text(learner).encode())
 
 

@@ -151,7 +151,7 @@ class QueryStream:
         missing: Literal["error", "keep", "zero"] = "error",
     ) -> None:
         check_choice("missing", missing, MISSING)
-        features = as_any_features(X)
+        features = as_any_features(X, feature_names)
         if features.shape[0] == 0:
             raise ValueError("X must hold at least one document, got none")
         names = as_names(feature_names, features.shape[1])
@@ -259,7 +259,7 @@ class QueryStream:
             feature_names = column_names(X)
         if qid is not None and group is not None:
             raise ValueError("give qid or group, not both")
-        features = as_any_features(X)
+        features = as_any_features(X, feature_names)
         n_documents = features.shape[0]
         values = _by_column(relevance, docids, query_weights, comments, columns)
         qids = None

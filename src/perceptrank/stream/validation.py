@@ -56,15 +56,15 @@ def column_names(X: Any) -> list[str] | None:
     return list(columns)
 
 
-def as_features(X: Any) -> Features:
-    """Convert X to a C-contiguous float32 or float64 matrix, without a copy if it is one."""
+def as_features(X: Any, names: Sequence[str] | None = None) -> Features:
+    """Convert X to a C-contiguous float32 or float64 matrix, without a copy if it is one; names are for errors."""
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _KEPT and X.shape[1]:
         flags = X.flags
         if flags.c_contiguous and flags.aligned:
             return X
     if isinstance(X, SparseFeatures) or is_scipy(X):
         raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense")
-    matrix = as_numbers("X", X)
+    matrix = as_numbers("X", X, names or column_names(X))
     if matrix.ndim != 2:
         hint = ". Reshape your data: one document is X.reshape(1, -1)" if matrix.ndim == 1 else ""
         raise ValueError(f"X must be a matrix (documents x features), got {matrix.ndim} dimension(s){hint}")
@@ -74,11 +74,11 @@ def as_features(X: Any) -> Features:
     return cast(Features, as_laid_out(matrix, keep))
 
 
-def as_any_features(X: Any) -> AnyFeatures:
-    """Convert X to dense features, or to sparse ones if it is sparse."""
+def as_any_features(X: Any, names: Sequence[str] | None = None) -> AnyFeatures:
+    """Convert X to dense features, or to sparse ones if it is sparse; names are for errors."""
     if isinstance(X, SparseFeatures):
         return X
-    return SparseFeatures.from_scipy(X) if is_scipy(X) else as_features(X)
+    return SparseFeatures.from_scipy(X) if is_scipy(X) else as_features(X, names)
 
 
 def as_offsets(offsets: Any, n_documents: int) -> Ints:
@@ -107,22 +107,37 @@ def as_laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[An
     return laid_out if laid_out.flags.aligned else laid_out.copy()
 
 
-def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
-    """Convert to an array of real numbers; objects and numeric text become float64."""
+def as_numbers(name: str, values: Any, columns: Sequence[str] | None = None) -> npt.NDArray[Any]:
+    """Convert to an array of real numbers; objects and numeric text become float64. Columns have names for errors."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{name} must not have masked values")
+    array = np.empty(0)
     try:
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
             array = _as_floats(array)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
+        if array.ndim == 2:
+            raise kind(_describe_column(name, array, columns, error)) from None
         raise kind(f"{name} must hold numbers: {error}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must hold real numbers. Complex data not supported")
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold numbers, got {array.dtype}")
     return array
+
+
+def _describe_column(name: str, array: npt.NDArray[Any], names: Sequence[str] | None, error: Exception) -> str:
+    """Return the message about the first column of a matrix that does not hold numbers, by its name or number."""
+    for j in range(array.shape[1]):
+        try:
+            _as_floats(array[:, j])
+        except (TypeError, ValueError, OverflowError) as problem:
+            column = repr(names[j]) if names and len(names) == array.shape[1] else f"{j} (from 0)"
+            ways = "leave it out, or encode it, such as by a column of 0 and 1 for each value"
+            return f"{name} must hold numbers, but column {column} does not: {problem}; {ways}"
+    return f"{name} must hold numbers: {error}"
 
 
 def _as_floats(array: npt.NDArray[Any]) -> Floats:

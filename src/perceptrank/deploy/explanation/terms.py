@@ -81,6 +81,8 @@ class Terms:
         names, n_inputs = state.feature_names, state.n_inputs
         if block is not None and (names is None or _goes_by_names(state)):
             names, n_inputs = block.feature_names or names, block.n_features
+        if block is None:
+            state.input_names()  # which raises if they are too many to list
         features = list(_distinct(names)) if names else [f"f{place}" for place in range(1, n_inputs + 1)]
         notes = (
             [] if names else [f"the features have no names: they are f1 to f{n_inputs}, in the order of the columns"]
