@@ -204,7 +204,7 @@ class Trace:
         false_alarms : float
             Probability of an alarm although nothing has become worse.
         tolerance : float
-            A rise of the mean loss that is none.
+            Largest rise of the mean loss that is not reported.
         """
         from perceptrank.evaluation.changes import ChangeDetector
 

@@ -175,7 +175,7 @@ class Learner(Estimator):
 
     @property
     def model(self) -> Model:
-        """Everything that was learned so far, of one moment; learning replaces it by another, and never changes it."""
+        """Everything learned so far, as an immutable snapshot; learning replaces it."""
         return self._model
 
     def adopt(self, model: Model, *, after: Model | None = None) -> None:
@@ -199,7 +199,7 @@ class Learner(Estimator):
             self._model = model
 
     def with_model(self, model: Model) -> Self:
-        """Return a learner with the same settings that has learned something else.
+        """Return a learner with these settings and the given model.
 
         Parameters
         ----------

@@ -62,7 +62,7 @@ _SUMS = {
     "largest_squared_reach": LARGEST_REACH,
 }
 _LOSSES = {"mean_loss": MEAN_LOSS, "current_loss": CURRENT_LOSS, "used_loss": USED_LOSS}  # left out while 0
-# Left out while all weights of queries are 1, as earlier versions know none.
+# Left out while all query weights are 1.
 _WEIGHTS = {"weight_of_rounds": ROUND_WEIGHT, "weight_of_updates": UPDATE_WEIGHT, "largest_weight": LARGEST_WEIGHT}
 
 
@@ -375,7 +375,7 @@ class Model:
         """Raise if features do not match those that were learned; by name, or if they have none, by number."""
         if names and self.has_begun and self.transforms and self.transforms[0].accepts_any_columns:
             if self.feature_names is None:
-                raise ValueError("the features that were learned had no names, by which to find them: give X without")
+                raise ValueError("the model was learned from features without names: give X without names")
             return
         if self.has_begun and n_features != self.n_inputs:
             raise ValueError(

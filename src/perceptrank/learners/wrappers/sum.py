@@ -101,8 +101,8 @@ class SumModel(Model):
         for member in self.members:
             if member.model.has_transforms:
                 raise AttributeError(
-                    f"a Sum whose learners transform features, each for itself, as {member!r} does, is no vector of "
-                    "weights: look at its members, or give the transform to the Sum instead"
+                    f"there is no single weight vector, because {member!r} has its own transforms: use "
+                    "`members`, or give the transforms to the Sum"
                 )
         total: Floats = np.sum([vector / unit for vector, unit in zip(vectors, self.units, strict=True)], axis=0)
         return total

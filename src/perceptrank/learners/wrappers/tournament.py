@@ -54,7 +54,7 @@ class TournamentModel(Model):
         """Raise if weights of queries are too large for the strategy."""
         if self.strategy == "hedge" and (weights > 1.0).any():
             raise ValueError(
-                "weights must be at most 1 for strategy='hedge', whose draws are made for losses from 0 to 1, got "
+                "query_weights must be at most 1 for strategy='hedge', which needs losses from 0 to 1, got "
                 f"{weights.max()}; divide all by the largest"
             )
 
