@@ -46,7 +46,7 @@ class Evaluation:
     sizes : array of int
         Number of documents of each query.
     query_weights : array of float or None
-        Weights of the queries in all means, if the stream has them.
+        Query weights of all means, if the stream has them.
     margin : float
         Largest acceptable drop of the mean.
     confidence : float
@@ -89,7 +89,7 @@ class Evaluation:
         return list(self.traces)[1:]
 
     def mean(self, model: str, measure: MeasureLike | None = None) -> float:
-        """Return the mean of a ranker's values, by the queries' weights if they have any."""
+        """Return the mean of a ranker's values, by query weight if there are any."""
         if model not in self.traces:
             raise ParameterError("model", f"must be one of {', '.join(map(repr, self.traces))}", model)
         return weighted_mean(self.traces[model].values(self._measure(measure)), self.query_weights)

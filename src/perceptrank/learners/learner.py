@@ -75,7 +75,7 @@ class Learner(Estimator):
     accepts_sparse : bool
         True if it learns from sparse features.
     accepts_query_weights : bool
-        True if the weights of queries scale what it learns from them; if not, all must be 1.
+        True if the query weights scale what it learns from them; if not, all must be 1.
     without_query_weights : str
         The reason, if it accepts no weights.
     learns : bool
@@ -106,7 +106,7 @@ class Learner(Estimator):
     depends_on_scale: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = False
     accepts_query_weights: ClassVar[bool] = False
-    without_query_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
+    without_query_weights: ClassVar[str] = "its rule has no query weights"  # why, if it does not accept them
     learns: ClassVar[bool] = True
     reads_labels: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -235,7 +235,7 @@ class Learner(Estimator):
         ------
         ValueError
             If there are no queries, a grade or feature is invalid, the features are not those that were learned before,
-            the weights of queries are not accepted, or scores overflow.
+            the query weights are not accepted, or scores overflow.
         TypeError
             If `stream` is none, or has sparse features and the learner takes dense ones only.
 

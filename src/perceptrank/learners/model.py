@@ -240,7 +240,7 @@ class Model:
 
     @property
     def total(self) -> Floats:
-        """The sum of all iterates after the first, times the weights of queries; a copy if the model is sparse."""
+        """The sum of all iterates after the first, times the query weights; a copy if the model is sparse."""
         if self.is_sparse and "faded" in self.more:
             factor, since = self.more["faded"]
             return factor * (since * self._own_weights - self.table[LAG::WIDTH])
@@ -581,7 +581,7 @@ class Model:
             raise ValueError(f"faded must be a factor from 0 to 1 and a sum of weights, got {factor} and {since}")
 
     def _check_weights(self) -> None:
-        """Raise if the sums of weights of queries, read from a file, are none that rounds can have."""
+        """Raise if the sums of query weights, read from a file, are none that rounds can have."""
         rounds, updates, largest = (self.tally[place] for place in (ROUNDS, UPDATES, LARGEST_WEIGHT))
         weight, moved = self.tally[ROUND_WEIGHT], self.tally[UPDATE_WEIGHT]
         if (weight > 0) != (rounds > 0) or (moved > 0) != (updates > 0) or (largest > 0) != (rounds > 0):

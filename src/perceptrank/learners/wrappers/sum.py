@@ -143,7 +143,7 @@ class Sum(Ensemble):
     All learners rank and learn every query. The score of a document is the sum of the learners' scores, each divided by
     the learner's spread: the mean, over all queries so far in which its scores were not all equal, of the standard
     deviation of the scores that it gave to the documents of the query before it learned from it. Before there is such
-    a query, the divisor is 1. Weights of queries are those of this mean.
+    a query, the divisor is 1. This mean is by query weight.
 
     Learners of different kinds make different mistakes, some of which cancel.
 
