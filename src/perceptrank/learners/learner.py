@@ -193,6 +193,7 @@ class Learner(Estimator):
         RuntimeError
             If it follows on another model than the current one.
         """
+        _check_model(self, model)
         with self._lock:
             if after is not None and self._model is not after:
                 raise RuntimeError(f"{self.name} has learned something else meanwhile")
@@ -206,6 +207,7 @@ class Learner(Estimator):
         model : Model
             What it has learned; the two share it until one learns more.
         """
+        _check_model(self, model)
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__, _model=model, _lock=RLock())
         return twin
@@ -579,3 +581,10 @@ class Learner(Estimator):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
         Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+
+
+def _check_model(learner: Learner, model: Model) -> None:
+    own = learner.model
+    if type(model) is not type(own) or model.kind != own.kind:
+        what = f"one of {model.kind}" if isinstance(model, Model) else repr(model)
+        raise ValueError(f"`model` must be a model of {own.kind or learner.name}, got {what}")
