@@ -350,7 +350,7 @@ def test_learners_without_weights_refuse_them(name):
         with pytest.raises(ValueError, match=rf"{name} takes no query weights, as its .*: all must be 1, got 0"):
             ranker.learn(stream)
         assert ranker.n_queries == 0
-        with pytest.raises(ValueError, match="takes no weights"):
+        with pytest.raises(ValueError, match="takes no query weights"):
             ranker.learn_one([[1.0], [0.0]], [1, 0], 2.0)
         ranker.learn(stream.with_query_weights(np.ones(len(stream))))
         assert ranker.learn_one(np.eye(4), [0, 1, 2, 3], 1.0) in (True, False)
