@@ -118,7 +118,7 @@ def test_functions_and_what_users_construct_have_examples():
         name
         for name, value in public_callables().items()
         if (not inspect.isclass(value) or issubclass(value, bases))
-        and value is not pr.CompiledLearner  # docs/learners.md has one
+        and value is not pr.CompiledLearner  # docs/learners/your-own.md has one
         and not re.search(">>> |```python", written(value))
     ]
     assert not lacking, lacking

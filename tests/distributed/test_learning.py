@@ -199,7 +199,7 @@ def test_a_bad_file_names_itself_and_what_was_learned_stays(stream, tmp_path):
         ({"parts": []}, ValueError, "parts must not be empty"),
         ({"parts": 3}, TypeError, "parts must be files"),
         ({"parts": "no such file"}, FileNotFoundError, "no such file"),
-        ({"ranker": pr.OnlineRidge()}, TypeError, "ridge cannot be mixed: beside weights its state has"),
+        ({"ranker": pr.OnlineRidge()}, TypeError, "ridge cannot be mixed: the mean of its"),
         ({"timeout": 0}, ValueError, "timeout"),
         ({"shards": 0}, ValueError, "shards"),
         ({"sparse": True}, TypeError, "sparse apply to files only"),

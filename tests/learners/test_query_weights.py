@@ -1,4 +1,4 @@
-"""Weights of queries: what they multiply in each learner, and what they leave alone."""
+"""Query weights: what they multiply in each learner, and what they leave alone."""
 
 import json
 
@@ -347,7 +347,7 @@ def test_learners_without_weights_refuse_them(name):
     learner = NAMES[name]()
     around = [make() for one in pr.wrappers().values() if (make := all_wrapped(one).get(f"{one.algorithm}:{name}"))]
     for ranker in (learner, *around, pr.Sum([pr.RankNet(), learner]), pr.Tournament([pr.RankNet(), learner])):
-        with pytest.raises(ValueError, match=rf"{name} takes no weights of queries, as its .*: all must be 1, got 0"):
+        with pytest.raises(ValueError, match=rf"{name} takes no query weights, as its .*: all must be 1, got 0"):
             ranker.learn(stream)
         assert ranker.n_queries == 0
         with pytest.raises(ValueError, match="takes no weights"):

@@ -609,7 +609,7 @@ def test_transforms_around_sparse_bins():
             pr.SlamPerceptron(transforms=[bins, refused])
         with pytest.raises(TypeError, match="would make sparse features dense"):
             pr.Chain(bins, refused)
-    message = r"all make sparse features, or of none that does: QueryMinMax\(\) makes dense"
+    message = r"all parts of a Join must be sparse, or none: QueryMinMax\(\) is dense"
     with pytest.raises(ValueError, match=message):
         pr.Join(bins, "query-minmax")
     plain = as_plain(pr.Join("query-minmax", "query-rank"))
@@ -689,7 +689,9 @@ def test_models_whose_weights_do_not_fit_their_bins_are_refused():
         ranker.learn(stream)
         documents.append(ranker.as_document())
     for one, other in (documents, documents[::-1]):
-        with pytest.raises((TypeError, ValueError), match=r"weights must be those of sparse|X must be a dense array"):
+        with pytest.raises(
+            (TypeError, ValueError), match=r"weights must be sparse exactly when|X must be a dense array"
+        ):
             pr.SlamPerceptron.from_document(one | {"state": other["state"]})
     ensembles = []
     for given_one in (stream, stream.to_sparse()):

@@ -175,7 +175,7 @@ def as_initial(origin: Any) -> Origin:
         raise ParameterError("initial_weights", "must be a mapping from features to weights, or a vector", origin)
     if not np.isfinite(vector).all():
         place = int(np.argmin(np.isfinite(vector)))
-        raise ParameterError("initial_weights", f"must be finite numbers, at {place} too", float(vector[place]))
+        raise ParameterError("initial_weights", f"must be finite at {place}", float(vector[place]))
     return tuple(vector.astype(np.float64).tolist())
 
 
@@ -237,8 +237,8 @@ def _through(transform: Transform, sources: Ints, signs: Floats) -> Floats:
     outputs = signs[np.where(falling, -1 - sources, sources)]
     if ((outputs != FREE) & (outputs != ZERO) & falling).any():
         raise ValueError(
-            f"{transform!r} makes of a feature that `positive` or `negative` names another that does not rise with it, "
-            "so that no sign of a weight says what is asked: give other `transforms`"
+            "`positive` and `negative` need outputs that rise with the feature, which "
+            f"{transform!r} does not give: choose other `transforms`"
         )
     return outputs
 
@@ -249,16 +249,14 @@ def _places(setting: str, features: list[Feature], model: Model) -> list[int]:
     columns: dict[Feature, int] = {name: place for place, name in enumerate(names or ())}
     if any(isinstance(feature, str) for feature in features) and names is None:
         first = next(feature for feature in features if isinstance(feature, str))
-        raise ParameterError(
-            setting, "must be by numbers of columns, or a vector, for features that have no names", first
-        )
+        raise ParameterError(setting, "must use column numbers or a vector: the features have no names", first)
     places: list[Any] = [columns.get(feature, feature) for feature in features]
     unknown = [place for place in places if isinstance(place, str) or place >= n_features]
     if unknown:
         shown = ", ".join(map(repr, unknown[:_SHOWN])) + (", …" if len(unknown) > _SHOWN else "")
         known = ", ".join(map(repr, (names or ())[:_SHOWN])) + (", …" if len(names or ()) > _SHOWN else "")
         among = f": {known}" if names else ""
-        raise ValueError(f"`{setting}` must be about features of the data, which has {n_features}{among}; got {shown}")
+        raise ValueError(f"`{setting}` names unknown features {shown}; the data has {n_features}{among}")
     return places
 
 

@@ -226,7 +226,7 @@ class QueryStream:
 
     @property
     def query_weights(self) -> Floats | None:
-        """Weights of the queries; None if all are 1."""
+        """Query weights; None if all are 1."""
         return self._queries.get(WEIGHT)
 
     @classmethod
@@ -296,7 +296,7 @@ class QueryStream:
     ) -> QueryStream:
         """Build a stream from a pandas or polars data frame with one row per document.
 
-        Columns called ``docid`` and ``query_weight`` become the documents' ids and the queries' weights, a column of
+        Columns called ``docid`` and ``query_weight`` become the documents' ids and the query weights, a column of
         text called ``comment`` the comments, and so do other columns that are declared, unless they are among
         `features`.
 
@@ -585,7 +585,7 @@ class QueryStream:
         return QueryStream._trusted(selected, self.offsets, self._documents, self._queries, chosen)
 
     def with_query_weights(self, query_weights: npt.ArrayLike | None) -> QueryStream:
-        """Replace the weights of the queries.
+        """Replace the query weights.
 
         Parameters
         ----------

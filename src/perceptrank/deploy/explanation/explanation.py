@@ -85,9 +85,9 @@ class Explanation:
     importance_is : str
         How importance was found: from the transforms, from a stream, or that it is unknown.
     changes : tuple of FeatureChange
-        What has become of each feature since another model, if one was given.
+        Change of each feature since the earlier model, if one was given.
     notes : tuple of str
-        What must be known of the features.
+        Notes on the features.
     """
 
     name: str
@@ -239,7 +239,7 @@ class Explanation:
         }
 
     def text(self, *, width: int = 80, top: int = 20) -> str:
-        """Return it as text for a terminal.
+        """Return the explanation as text for a terminal.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class Explanation:
         return explanation_text(self, width, top)
 
     def plot(self, path: Any, *, top: int = 12) -> None:
-        """Draw it: curves of features in bins, or a bar for each of the most important features.
+        """Plot the explanation: curves of features in bins, or a bar for each of the most important features.
 
         Parameters
         ----------

@@ -340,7 +340,7 @@ class KernelModel(Model):
 
     @property
     def coefficients(self) -> Floats:
-        """Not there: it ranks by a function of a kernel."""
+        """Unavailable: a kernel perceptron has no weight vector."""
         raise AttributeError(
             "a kernel perceptron has no weights of features alone: it ranks by its supports_ with the coefficients "
             "dual_coef_, and by linear_coef_"
