@@ -72,6 +72,7 @@ class Measure:
     seed: int = field(default=0, kw_only=True)
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         add_inherited_parameters(cls)
 
     def __post_init__(self) -> None:

@@ -5,7 +5,6 @@ import re
 from functools import cache
 
 _PARAMETERS = re.compile(r"^Parameters\n-{10}\n(.*?)(?=\n\n\w[^\n]*\n-{3,}\n|\Z)", re.M | re.S)
-_HEADING = re.compile(r"\n\n\w[^\n]*\n-{3,}\n")
 
 
 def add_inherited_parameters(kind: type) -> None:
@@ -20,7 +19,7 @@ def add_inherited_parameters(kind: type) -> None:
     if missing:
         docstring = inspect.cleandoc(kind.__doc__)
         section = _PARAMETERS.search(docstring)
-        place = section.end() if section else len(_HEADING.split(docstring, 1)[0])
+        place = section.end() if section else len(re.split(r"\n\n\w[^\n]*\n-{3,}\n", docstring, maxsplit=1)[0])
         heading = "" if section else "\n\nParameters\n----------"
         kind.__doc__ = "\n".join([docstring[:place] + heading, *missing]) + docstring[place:]
 

@@ -251,8 +251,7 @@ class QueryStream:
         qid : array of shape (documents,), optional
             Query of each row; rows of a query need not be adjacent. Queries are ordered by their first row.
         group : array of int of shape (queries,), optional
-            Number of consecutive rows of each query, instead of `qid`; both raise a `ValueError`. Without either, all
-            rows are one query.
+            Number of consecutive rows of each query; `ValueError` beside `qid`. Without either, all rows are one query.
         feature_names : sequence of str, optional
             One name per column; default the column names of `X` if it is a data frame.
         query_weights : array, optional

@@ -60,6 +60,7 @@ class Surrogate(ABC):
     """
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         add_inherited_parameters(cls)
 
     @abstractmethod
