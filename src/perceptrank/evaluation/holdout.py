@@ -79,6 +79,11 @@ def evaluate(
         For one ranker a trace whose masses are 0; for several an `Evaluation`. Means are weighted by the queries'
         weights.
 
+    Raises
+    ------
+    ValueError
+        If there are no queries, a feature of a ranker is missing, or for several rankers a measure skips all queries.
+
     Examples
     --------
     >>> import perceptrank as pr

@@ -25,6 +25,7 @@ from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, Initi
 from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import ParameterError, as_grades
@@ -138,6 +139,7 @@ class Learner(Estimator):
                 setattr(cls, name, getattr(cls, name).default)
         for parameter in parameters:
             setattr(cls, parameter.name, Parameter(parameter.name, parameter.default))
+        add_inherited_parameters(cls)
 
     def __post_init__(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""
@@ -451,7 +453,7 @@ class Learner(Estimator):
 
     @property
     def weights(self) -> Floats:
-        """The current iterate, weights of the features after `transforms_`; read-only."""
+        """The current iterate: read-only weights of features after `transforms_`; `AttributeError` before learning."""
         return fixed_copy(self._model.require_learned().weights)
 
     @property

@@ -675,7 +675,7 @@ def named(model: Model, transforms: list[Transform], names: tuple[str, ...] | No
 
 
 def transformed(
-    transforms: list[Transform], X: Any, offsets: Ints, names: tuple[str, ...] | None = None, *, learning: bool = False
+    transforms: list[Transform], X: Any, offsets: Ints, names: tuple[str, ...] | None, *, learning: bool = False
 ) -> AnyFeatures:
     """Return the features of queries with these offsets after some transforms; names are those of X, for an error."""
     before = X

@@ -251,9 +251,11 @@ class QueryStream:
         qid : array of shape (documents,), optional
             Query of each row; rows of a query need not be adjacent. Queries are ordered by their first row.
         group : array of int of shape (queries,), optional
-            Number of consecutive rows of each query, instead of `qid`. Without either, all rows are one query.
+            Number of consecutive rows of each query; `ValueError` beside `qid`. Without either, all rows are one query.
         feature_names : sequence of str, optional
             One name per column; default the column names of `X` if it is a data frame.
+        query_weights : array, optional
+            One weight per query, in the order of the queries' first rows, or one per document.
         """
         if feature_names is None:
             feature_names = column_names(X)

@@ -13,6 +13,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats, Ints, aligned
 from perceptrank.kernels.lanes import LANES
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import as_any_features, as_grouped
@@ -109,6 +110,7 @@ class Transform(ABC):
     def __init_subclass__(cls) -> None:
         """Forget the answers of a transform where a subclass does something else, as they would no longer be true."""
         super().__init_subclass__()
+        add_inherited_parameters(cls)
         has_named_base = any("name" in vars(base) for base in cls.__mro__[1:])
         if has_named_base and any(method in vars(cls) for method in _WORK):
             for answer in (*_ANSWERS, *_STRUCTURE):

@@ -348,7 +348,7 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     return Explanation(name, repr(ranker), history, own.importance_is, changes, tuple(notes), terms, own, kept)
 
 
-def find_query(stream: Blocks, qid: Any = None) -> QueryStream:
+def find_query(stream: Blocks, qid: Any) -> QueryStream:
     """Return one query of a stream, by id (as it is, or as text), or the first."""
     for block in as_blocks(stream, required=True):
         if qid is None:

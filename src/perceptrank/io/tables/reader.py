@@ -101,6 +101,8 @@ def read_table(
         For an invalid cell or line, with its file, line and column; for columns that are missing.
     ValueError
         If no judgement has features, or an argument is invalid.
+    FileNotFoundError, ImportError, MemoryError
+        If a file, a package that reads its format, or memory for the table is missing.
 
     Warns
     -----

@@ -114,8 +114,8 @@ class Supports:
         """Return the sum over each unit of a number per support."""
         return np.add.reduceat(values, np.cumsum(self.sizes) - self.sizes) if len(values) else values
 
-    def rows_of(self, unit: int, n_units: int = 1) -> slice:
-        """Return the rows of a unit, or of several that follow each other."""
+    def rows_of(self, unit: int, n_units: int) -> slice:
+        """Return the rows of so many units, from this one on."""
         start = int(self.sizes[:unit].sum())
         return slice(start, start + int(self.sizes[unit : unit + n_units].sum()))
 
