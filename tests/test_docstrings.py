@@ -1,4 +1,4 @@
-"""Docstrings of the public surface: every parameter and result documented where it stands, in the field's English."""
+"""Docstrings of the public surface: they document every parameter, also what a class inherits, and every result."""
 
 import importlib
 import inspect
@@ -51,8 +51,6 @@ def check_parameters(name, value):
     odd = [one for one in names if not one.isidentifier()]
     assert not odd, f"{name} has something else among its parameters: {odd}"
     known = names if is_record(value) else documented(docstring, "Parameters")
-    for base in value.__mro__[1:-1] if inspect.isclass(value) else ():  # where the same are documented
-        known |= documented(inspect.cleandoc(base.__doc__ or ""), "Parameters")
     if other := _SAME_PARAMETERS.search(docstring):
         known |= documented(written(neighbour(value, other[1])), "Parameters")
     if inspect.isfunction(value) and "." in value.__qualname__:  # those of many methods are in the class's notes
@@ -120,7 +118,7 @@ def test_functions_and_what_users_construct_have_examples():
         name
         for name, value in public_callables().items()
         if (not inspect.isclass(value) or issubclass(value, bases))
-        and value is not pr.CompiledLearner  # docs/learners.md has one
+        and value is not pr.CompiledLearner  # docs/learners/your-own.md has one
         and not re.search(">>> |```python", written(value))
     ]
     assert not lacking, lacking

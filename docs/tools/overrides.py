@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-import re
+from collections import Counter
 from typing import Any
 
 import griffe
@@ -14,28 +14,29 @@ _KINDS = {
     inspect.Parameter.VAR_POSITIONAL: griffe.ParameterKind.var_positional,
     inspect.Parameter.VAR_KEYWORD: griffe.ParameterKind.var_keyword,
 }
-_PARAMETERS = re.compile(r"^Parameters\n-{10}\n(.*?)(?=\n\n\w[^\n]*\n-{3,}\n|\Z)", re.M | re.S)
+_COMPLETED = {"Learner", "Surrogate", "Measure", "Transform"}
 
 
 class Overrides(griffe.Extension):
-    """Completes learners and surrogates by what base classes say, and drops methods that a base class documents."""
+    """Completes classes by what base classes say, and drops methods that say no more than a base class does."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Look at all classes, once everything is loaded."""
         classes = _classes(pkg)
         for kind in classes:
-            if {"Learner", "Surrogate"} & {kind.name, *(base.name for base in kind.mro())}:
+            if _COMPLETED & {kind.name, *(base.name for base in kind.mro())}:
                 _add_constructor(kind)
+        texts = Counter((name, _text(member)) for kind in classes for name, member in kind.members.items())
         for kind in classes:
             known = {name for base in kind.mro() for name, member in base.members.items() if member.has_docstring}
             for name in known & set(kind.members):
-                text = kind.members[name].docstring
-                if text is None or "Parameters\n---" not in text.value:
+                text = _text(kind.members[name])
+                if not text or texts[name, text] > 1:
                     kind.del_member(name)
 
 
 def _add_constructor(kind: griffe.Class) -> None:
-    """Add the constructor that the class has at run time, and the parameters that its base classes document."""
+    """Add the constructor that the class has at run time, and the docstring, which is complete there."""
     runtime = getattr(importlib.import_module(kind.module.path), kind.name)
     signature = inspect.signature(runtime)
     if "__init__" not in kind.members:
@@ -50,38 +51,18 @@ def _add_constructor(kind: griffe.Class) -> None:
         ]
         constructor = griffe.Function("__init__", parameters=griffe.Parameters(*parameters))
         kind.set_member("__init__", constructor)
-    if kind.docstring is None:
-        return
-    own = _entries(kind.docstring.value)
-    inherited: dict[str, str] = {}
-    for base in reversed(runtime.__mro__[1:]):
-        inherited |= _entries(inspect.cleandoc(base.__doc__ or ""))
-    missing = {inherited[name]: None for name in signature.parameters if name not in own and name in inherited}
-    if missing:
-        kind.docstring.value = _with_entries(kind.docstring.value, list(missing))
+    if kind.docstring is not None:
+        kind.docstring.value = inspect.cleandoc(runtime.__doc__)
+
+
+def _text(member: griffe.Object | griffe.Alias) -> str:
+    return "" if member.is_alias or member.docstring is None else member.docstring.value
 
 
 def _spell(annotation: Any) -> str | None:
     if annotation is inspect.Parameter.empty:
         return None
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-
-
-def _entries(docstring: str) -> dict[str, str]:
-    """Return the entries of the section of parameters, by each name that they document."""
-    section = _PARAMETERS.search(docstring)
-    entries = re.split(r"\n(?=\S)", section[1]) if section else []
-    return {name.strip("* "): entry for entry in entries for name in entry.partition(" : ")[0].split(",")}
-
-
-def _with_entries(docstring: str, entries: list[str]) -> str:
-    section = _PARAMETERS.search(docstring)
-    if section:
-        return "\n".join([docstring[: section.end()], *entries]) + docstring[section.end() :]
-    first = re.search(r"^\w[^\n]*\n-{3,}$", docstring, re.M)
-    place = first.start() if first else len(docstring)
-    added = "\n".join(["Parameters", "-" * 10, *entries])
-    return f"{docstring[:place].rstrip()}\n\n{added}\n\n{docstring[place:]}"
 
 
 def _classes(module: griffe.Module) -> list[griffe.Class]:

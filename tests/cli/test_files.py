@@ -65,7 +65,6 @@ REFUSED = [
     "convert in.txt symbolic --to letor --overwrite",
     "convert many many/one.txt --overwrite",
     "convert many many/two.txt",
-    "convert in.store in.store --append",
     "convert in.store in.store/00000000.X.npy --to letor --overwrite",
     "reproduce --quick --data . --out in.store",
 ]
@@ -76,6 +75,13 @@ def test_what_is_read_is_not_replaced(run, folder, words):
     before = contents(folder)
     result = run(*words.split(), code=1)
     assert "which is read: name another file" in result.stderr or "which are read: name another file" in result.stderr
+    assert contents(folder) == before
+
+
+def test_a_store_is_not_added_to_itself(run, folder):
+    before = contents(folder)
+    said = run("convert", "in.store", "in.store", "--append", code=1).stderr
+    assert "in.store is also an input: name another output file" in said
     assert contents(folder) == before
 
 

@@ -91,12 +91,14 @@ def test_other_files_are_not_resumed_with(run, files, monkeypatch):
     words = ["--save", "b.json", "--resume"]
     run("learn", "begun.txt", "--save", "b.json")
     before = (folder / "b.json").read_bytes()
-    assert "was learned from other queries" in run("learn", "old.txt", *words, code=1).stderr
+    assert "was learned from other files" in run("learn", "old.txt", *words, code=1).stderr
     features = NEW.X.copy()
     features[NEW.offsets[49]] += 1
     pr.write_letor(NEW.with_features(features), "changed.txt")
-    assert "the query that its run stopped with" in run("learn", "changed.txt", *words, code=1).stderr
-    assert "other options of reading" in run("learn", "new.txt", "--clip", 0.1, *words, code=1).stderr
+    assert (
+        "its run stopped at another query, but these files have " in run("learn", "changed.txt", *words, code=1).stderr
+    )
+    assert "other files or reading options" in run("learn", "new.txt", "--clip", 0.1, *words, code=1).stderr
     pr.write_letor(NEW[:30], "shorter.txt")
     assert "the files have 30" in run("learn", "shorter.txt", *words, code=1).stderr
     assert "not from a run that began with a.json" in run("learn", "new.txt", "--from", "a.json", *words, code=1).stderr

@@ -23,7 +23,7 @@ def files(tmp_path):
     [
         (["--epochs", "2"], "--epochs can only be given with --dask or --scheduler"),
         (["--scheduler", "tcp://127.0.0.1:1", "--workers", "2"], "--workers applies to --dask only"),
-        (["--dask", "--algorithm", "ridge"], "ridge cannot be mixed: beside weights its state has"),
+        (["--dask", "--algorithm", "ridge"], "ridge cannot be mixed: the mean of its"),
         (["--dask", "--save", "m.json", "--resume"], "--keep-epochs"),
         (["--dask", "-"], "standard input cannot be one"),
     ],

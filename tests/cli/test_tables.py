@@ -180,7 +180,7 @@ def test_weights_of_queries(run, folder):
     wrong = run("convert", "weighted.csv", "x.store", "--column", "mass=a", code=1)
     assert "relevance=NAME, weight=NAME, feature=NAME, got 'mass=a'" in wrong.stderr
     text = run("convert", "out.store", "plain.txt", code=1)
-    assert "LETOR text has no place for the weights" in text.stderr
+    assert "LETOR text has no place for query weights" in text.stderr
 
 
 def test_columns_of_parquet_that_a_model_does_not_know_may_be_text(run, folder):

@@ -93,7 +93,7 @@ def test_current_weights_as_a_model(run, data, weights, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"colour": 1.0}, "must be about features of the data"),
+        ({"colour": 1.0}, "names unknown features"),
         ({"title": "1"}, "must be JSON: names and weights"),
         ({"title": float("inf")}, "must be a finite number"),
         ({"class": "org.apache.solr.ltr.model.NeuralNetworkModel"}, "has a NeuralNetworkModel"),

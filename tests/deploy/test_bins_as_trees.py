@@ -351,7 +351,9 @@ def test_bins_that_float32_cannot_tell_apart_are_said_or_refused():
     X = rng.normal(0.0, 1e-14, size=(200, 1))
     model = pr.ListwisePerceptron(transforms="bins:kind=one-hot")
     model.learn(pr.QueryStream.from_arrays(X, (X[:, 0] > 0).astype(int), group=[10] * 20, feature_names=["tiny"]))
-    with pytest.raises(ValueError, match="Solr adds 1e-06 to thresholds, beside which those of the feature 'tiny' are"):
+    with pytest.raises(
+        ValueError, match="Solr adds 1e-06 to thresholds in float32, which makes those of the feature 'tiny' equal"
+    ):
         pr.deploy.export(model, "solr")
     assert pr.deploy.export(model, "elasticsearch").notes
     assert float(SLACK) == pytest.approx(1e-6)

@@ -149,7 +149,7 @@ def test_what_cannot_be_exported_is_refused(stream):
         fold(pr.ListwisePerceptron())
     model = pr.Sum([pr.SlamPerceptron(transforms="running"), pr.OnlineRidge()])
     model.learn(stream)
-    with pytest.raises(ValueError, match="this Sum cannot be exported: a Sum whose learners transform features, each"):
+    with pytest.raises(ValueError, match="this Sum cannot be exported: there is no single weight vector"):
         fold(model)
     model = pr.ListwisePerceptron(transforms=None)
     model.learn_one([[1.0], [1.0]], [0, 1])

@@ -197,7 +197,7 @@ def test_scores_of_clauses_are_not_negative():
 
 def test_a_draft_of_a_query_has_no_weights():
     model, stream = made()
-    with pytest.raises(ValueError, match="parity is of hybrid with part='pipeline'"):
+    with pytest.raises(ValueError, match="parity with hybrid needs part='pipeline'"):
         pr.deploy.parity(model, stream, "hybrid", part="query")
 
 

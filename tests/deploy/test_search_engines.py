@@ -205,7 +205,7 @@ def test_a_shift_for_all_documents_without_negative_features():
 def test_bad_shifts(learned_floats, tmp_path):
     model, _ = learned_floats(d=5)
     falling = [name for name, weight, _ in fold(model).terms() if weight < 0]
-    with pytest.raises(ValueError, match=rf"no number is enough for all documents, as {falling[0]!r}"):
+    with pytest.raises(ValueError, match=rf"no shift suffices for all documents, because {falling[0]!r}"):
         pr.deploy.export(model, "opensearch", shift="auto")
     for shift, said in [
         (-1, "shift of the target opensearch must be >= 0 and within float32, got -1"),
@@ -258,7 +258,7 @@ def test_exported_weights_of_columns_without_names_are_a_model(target, tmp_path)
     assert parity(again, stream, "python").agrees
     for query in stream:
         assert again.rank(query.X).tolist() == model.rank(query.X).tolist()
-    with pytest.raises(ValueError, match=r"must be f1 to f12, numbers of columns, or a vector.*no names, got 'f13'"):
+    with pytest.raises(ValueError, match=r"must use f1 to f12, column numbers or a vector: .*no names, got 'f13'"):
         pr.FixedRanker({"f13": 1.0}).learn(stream)
 
 
@@ -271,9 +271,7 @@ def test_the_draft_of_a_feature_set(learned_floats):
     assert how["field_value_factor"] == {"field": "field_0", "missing": 0}
     assert any("no query may have negative scores" in note for note in exported.notes)
     for target in ("opensearch", "solr"):
-        with pytest.raises(
-            ValueError, match=f"a draft of features has no scores: parity is of {target} with part='model'"
-        ):
+        with pytest.raises(ValueError, match=f"parity with {target} needs part='model', got 'features'"):
             parity(model, stream, target, part="features")
     named = pr.QueryStream.from_arrays([[1.0], [0.0]], [1, 0], feature_names=["{{a}}"])
     model = pr.ListwisePerceptron(transforms=None)

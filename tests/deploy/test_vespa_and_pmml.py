@@ -206,7 +206,7 @@ def test_what_cannot_be_expressed_is_refused(learned, target):
             {"phase": "second", "rerank_count": 0},
             "rerank_count of the target vespa must be a whole number > 0",
         ),
-        ("vespa", {"rerank_count": 10}, "is of the second phase: set phase=second"),
+        ("vespa", {"rerank_count": 10}, "rerank_count of the target vespa needs phase=second"),
         ("pmml", {"score": ""}, "score of the target pmml must be a name"),
         ("pmml", {"model_name": "a\nb"}, "model_name of the target pmml must be a name without control characters"),
         ("pmml", {"score": "title"}, "a feature is called 'title', as the output: set the option score of pmml"),

@@ -213,7 +213,7 @@ def test_a_query_in_two_files_is_told(stream, tmp_path):
         ({"parts": []}, ValueError, "parts must not be empty"),
         ({"parts": 3}, TypeError, "parts must be files"),
         ({"parts": "no such file"}, FileNotFoundError, "no such file"),
-        ({"ranker": pr.OnlineRidge()}, TypeError, "ridge cannot be mixed: beside weights its state has"),
+        ({"ranker": pr.OnlineRidge()}, TypeError, "ridge cannot be mixed: the mean of its"),
         ({"timeout": 0}, ValueError, "timeout"),
         ({"shards": 0}, ValueError, "shards"),
         ({"sparse": True}, TypeError, "sparse apply to files only"),

@@ -230,7 +230,7 @@ def test_worst_of_each_challenger_and_measure(result):
             changes = result.traces[model].values(measure) - result.traces["now"].values(measure)
             found = result.worst(3, model=model, measure=measure)
             assert [one.difference for one in found] == sorted(changes[changes < 0].tolist())[:3]
-    with pytest.raises(ValueError, match="n must be at most 7, unless evaluate keeps more: worst=8, got 8"):
+    with pytest.raises(ValueError, match="n must be at most 7; call evaluate with worst=8 to keep more, got 8"):
         result.worst(8)
     with pytest.raises(ValueError, match="model must be one of 'new', 'other', got 'now'"):
         result.worst(model="now")

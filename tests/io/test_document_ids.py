@@ -1,4 +1,4 @@
-"""Ids of documents and weights of queries through every format."""
+"""Ids of documents and query weights through every format."""
 
 import io
 import re
@@ -118,7 +118,7 @@ def test_letor(stream, tmp_path, sparse, comments):
 
 
 def test_letor_text_has_no_place_for_some(stream, tmp_path):
-    with pytest.raises(ValueError, match="no place for the weights of queries"):
+    with pytest.raises(ValueError, match="no place for query weights"):
         pr.write_letor(stream, tmp_path / "s.txt")
     pr.write_letor(stream.with_query_weights([1, 1]), tmp_path / "s.txt")
     spaced = pr.QueryStream(stream.X, stream.relevance, stream.offsets, docids=["a b", *"cdef"])

@@ -192,3 +192,13 @@ def test_columns_in_another_order_are_noticed(make):
         with pytest.raises(ValueError, match="feature names should match"):
             method(frame[["b", "a"]])
     assert bits(learner) == before
+
+
+@pytest.mark.parametrize("method", ["adopt", "with_model"])
+@pytest.mark.parametrize("learner", [pr.OnlineRidge(), pr.Sum(), pr.AdaGrad(pr.SlamPerceptron())], ids=repr)
+def test_a_model_of_another_learner_is_refused(learner, method, stream):
+    other = pr.SlamPerceptron()
+    other.learn(stream)
+    for model, shown in ((other.model, "one of SlamPerceptron"), (3, "3")):
+        with pytest.raises(ValueError, match=f"`model` must be a model of {type(learner).__name__}, got {shown}"):
+            getattr(learner, method)(model)

@@ -395,7 +395,7 @@ def test_documents_that_are_all_the_same_decide_no_width():
         ({"budget": 1}, "budget must be a whole number >= 2"),
         ({"budget": None}, "budget must be a whole number >= 2"),
         ({"policy": "exact"}, "budget must be None"),
-        ({"policy": "forgetron", "kernel": "polynomial"}, "policy must be another"),
+        ({"policy": "forgetron", "kernel": "polynomial"}, 'policy must not be "forgetron"'),
         ({"width": 0}, "width must be a number from"),
         ({"width": 1e-200}, "width must be a number from"),
         ({"width": np.inf}, "width must be a number from"),

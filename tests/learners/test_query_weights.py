@@ -1,4 +1,4 @@
-"""Weights of queries: what they multiply in each learner, and what they leave alone."""
+"""Query weights: what they multiply in each learner, and what they leave alone."""
 
 import json
 
@@ -347,10 +347,10 @@ def test_learners_without_weights_refuse_them(name):
     learner = NAMES[name]()
     around = [make() for one in pr.wrappers().values() if (make := all_wrapped(one).get(f"{one.algorithm}:{name}"))]
     for ranker in (learner, *around, pr.Sum([pr.RankNet(), learner]), pr.Tournament([pr.RankNet(), learner])):
-        with pytest.raises(ValueError, match=rf"{name} takes no weights of queries, as its .*: all must be 1, got 0"):
+        with pytest.raises(ValueError, match=rf"{name} takes no query weights, as its .*: all must be 1, got 0"):
             ranker.learn(stream)
         assert ranker.n_queries == 0
-        with pytest.raises(ValueError, match="takes no weights"):
+        with pytest.raises(ValueError, match="takes no query weights"):
             ranker.learn_one([[1.0], [0.0]], [1, 0], 2.0)
         ranker.learn(stream.with_query_weights(np.ones(len(stream))))
         assert ranker.learn_one(np.eye(4), [0, 1, 2, 3], 1.0) in (True, False)

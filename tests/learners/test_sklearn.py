@@ -201,7 +201,7 @@ def test_sample_weights_are_those_of_queries(kind, data):
     np.testing.assert_array_equal(stream.query_weights, of_query[stream.qids])
     ranker, other = kind(), kind()
     if not kind.accepts_query_weights and kind.algorithm not in ("sum", "tournament"):
-        with pytest.raises(ValueError, match="takes no weights"):
+        with pytest.raises(ValueError, match="takes no query weights"):
             ranker.fit(X, y, qid=qid, sample_weight=of_query[qid])
         return
     other.learn(stream)

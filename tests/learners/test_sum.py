@@ -86,7 +86,7 @@ def test_weights_only_where_there_is_one_vector_of_them():
     each = pr.Sum(scaled())
     each.learn(stream)
     for name in ("coef_", "weights"):
-        with pytest.raises(AttributeError, match=r"ListwisePerceptron.*give the transform to the Sum instead"):
+        with pytest.raises(AttributeError, match=r"ListwisePerceptron.*give the transforms to the Sum"):
             getattr(each, name)
     assert not hasattr(pr.Tournament([each]).fit(stream), "coef_")
     assert np.isfinite(each.predict(stream)).all()

@@ -32,7 +32,7 @@ def noisy():
     grades = stream.relevance.copy()
     grades[: 6 * 4] = 0
     stream = pr.QueryStream.from_arrays(stream.X, grades, group=[6] * 60)
-    source = Source("noisy", "", lambda seed: stream, 60, passes=2, scaling="running")
+    source = Source("noisy", "", lambda seed: stream, 60, passes=2, transform="running")
     return run_trials(source, [3, 4])
 
 
@@ -57,10 +57,10 @@ def test_a_trial_shows_every_query_once_a_pass_in_another_order(noisy):
     assert list(first) != list(second)
 
 
-def test_scaling_is_that_of_a_learner_that_scales(noisy):
+def test_transforms_are_those_of_a_learner_that_has_them(noisy):
     plain = Source("", "", noisy.source.draw, 60, passes=2)
-    scaling = pr.ListwisePerceptron(transforms="running").learn(plain.blocks(3), "ndcg@10").values("ndcg@10")
-    np.testing.assert_array_equal(noisy.values[Run("listwise", "ndcg@10", 1.0)][0], scaling)
+    expected = pr.ListwisePerceptron(transforms="running").learn(plain.blocks(3), "ndcg@10").values("ndcg@10")
+    np.testing.assert_array_equal(noisy.values[Run("listwise", "ndcg@10", 1.0)][0], expected)
 
 
 def test_tuning_against_loops(noisy):
@@ -161,7 +161,7 @@ def test_sets_below_a_folder(tmp_path):
     assert {one.name: one.fold_of for one in sets if one.fold_of} == {"web/Fold1": "web", "web/Fold2": "web"}
     assert "readme.txt:1" in reasons["readme.txt"]
     for one in sets:
-        assert real_source(one, scaling="auto", order="given", passes=1, max_queries=20).n_queries == 20
+        assert real_source(one, transform="auto", order="given", passes=1, max_queries=20).n_queries == 20
 
 
 def test_folds_links_pipes_and_names(tmp_path):
@@ -221,7 +221,7 @@ def test_a_set_of_the_catalogue_is_read_as_such(tmp_path):
     pr.write_letor(stream, tmp_path / "MQ2008" / "Fold1" / "train.txt")
     (one,), _ = find_sets(tmp_path)
     assert one.name == pr.datasets()["mq2008"].title
-    assert real_source(one, scaling="none", order="given", passes=1, max_queries=None).draw(0).n_features == 46
+    assert real_source(one, transform="none", order="given", passes=1, max_queries=None).draw(0).n_features == 46
 
 
 def test_all_folds_are_run_and_their_mean_is_in_the_tables(tmp_path):
@@ -325,7 +325,7 @@ def test_finished_trials_of_other_settings_data_or_versions_are_not_used(tmp_pat
     for changes in (
         {"passes": 1},
         {"shuffled": False},
-        {"scaling": "query-zscore"},
+        {"transform": "query-zscore"},
         {"draw": lambda seed: other},
     ):
         finished = Finished(tmp_path / "f", "1")
@@ -355,14 +355,14 @@ def test_trials_without_room_to_keep_them_are_run_all_the_same(tmp_path):
     assert len(run_trials(small_source(), [0], finished=Finished(tmp_path / "f", "1")).values) > 0
 
 
-@pytest.mark.parametrize(("size", "scaling"), [(1.0, None), (1.5, "query-zscore")])
-def test_automatic_scaling(tmp_path, size, scaling):
+@pytest.mark.parametrize(("size", "transform"), [(1.0, None), (1.5, "query-zscore")])
+def test_automatic_transform(tmp_path, size, transform):
     X = np.tile([[size, 0.5], [0.25, -0.5]], (10, 1))
     path = tmp_path / "a.txt"
     pr.write_letor(pr.QueryStream.from_arrays(X, [1, 0] * 10, group=[2] * 10), path)
     assert (
-        real_source(RealSet("a", path, {}), scaling="auto", order="given", passes=1, max_queries=None).scaling
-        == scaling
+        real_source(RealSet("a", path, {}), transform="auto", order="given", passes=1, max_queries=None).transform
+        == transform
     )
 
 
@@ -378,7 +378,7 @@ def test_a_set_that_cannot_be_used_is_named_and_the_rest_goes_on(tmp_path):
     ("wrong", "message"),
     [
         ({"passes": 0}, "passes"),
-        ({"scaling": "log"}, "scaling"),
+        ({"transform": "log"}, "transform"),
         ({"order": "any"}, "order"),
         ({"n_seeds": 0}, "n_seeds"),
         ({"seed": -1}, "seed"),
@@ -391,7 +391,7 @@ def test_wrong_settings(wrong, message):
 
 def test_the_command_says_all_settings():
     settings = Settings(Path("a b"), True, 3, 2, "none", "given", 4)
-    expected = "perceptrank reproduce --data 'a b' --quick --seed 3 --seeds 2 --scaling none --order given --passes 4"
+    expected = "perceptrank reproduce --data 'a b' --quick --seed 3 --seeds 2 --transform none --order given --passes 4"
     assert settings.command == expected
     odd = Settings(Path(os.fsdecode(b"caf\xe9"))).command
     assert odd.encode("utf-8").decode("utf-8") == odd

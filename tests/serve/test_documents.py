@@ -122,11 +122,21 @@ def test_unusual_bodies_are_left_to_the_plain_decoder(body, model):
         body_of(ROW, other=1),
         body_of(ROW, contributions=1),
         body_of({**ROW, "title": None}),
+        body_of("1,2,3,4"),
+        body_of("1,2,3,4 "),
+        body_of(5),
+        body_of(True, None),
     ],
 )
 def test_wrong_bodies(body):
     assert by_name(body, current()) is None
     assert plain(body, current()) is None
+
+
+@pytest.mark.parametrize("value", [55, -5, 1.5, "7", "null", [[1]], {"f": [1]}, {"f": {"f": 1}}, True])
+def test_wrong_values_of_one_feature(value):
+    for model in (current(("f",)), current(("f",), takes_missing=True)):
+        assert decode_query(RankRequest, body_of(value), model) is None
 
 
 def test_documents_outlive_the_model_they_were_decoded_for():

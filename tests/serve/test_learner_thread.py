@@ -178,7 +178,7 @@ def interleave(folder, seed, seconds):
                 what = draw.randrange(6)
                 with suppress(ServiceError):  # one that was promoted meanwhile, for example
                     if what == 0:
-                        ranker.roll_back(draw.randint(4, version)).result(20)
+                        ranker.roll_back(draw.randint(min(4, version), version)).result(20)
                     elif what == 1:
                         ranker.promote_challenger(name).result(20)
                     elif what == 2:

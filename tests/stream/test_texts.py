@@ -1,4 +1,4 @@
-"""Ids of documents and weights of queries in streams."""
+"""Ids of documents and query weights in streams."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The theorems with weights of queries: the same bounds for weighted losses, D² being times the largest weight."""
+"""The theorems with query weights: the same bounds for weighted losses, D² being times the largest weight."""
 
 import numpy as np
 import pytest

@@ -154,7 +154,7 @@ def test_columns_without_names_go_by_their_numbers():
     ranker.learn(plain)
     before = bits(ranker)
     for attempt in (lambda: ranker.learn(stream), lambda: ranker.predict(stream)):
-        with pytest.raises(ValueError, match="features that were learned had no names"):
+        with pytest.raises(ValueError, match="learned from features without names"):
             attempt()
     with pytest.raises(ValueError, match="X has 3 features, but SlamPerceptron is expecting 5"):
         ranker.predict(np.zeros((2, 3)))

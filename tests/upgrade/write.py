@@ -40,7 +40,7 @@ def models() -> dict[str, pr.Learner]:
 
 
 def sparse() -> pr.QueryStream:
-    """Return the stream with sparse features, ids of documents, weights of queries, and ids and names that are text."""
+    """Return the stream with sparse features, ids of documents, query weights, and ids and names that are text."""
     whole = stream()
     rows, columns = np.nonzero(whole.X > 0)
     starts = np.searchsorted(rows, np.arange(len(whole.X) + 1))

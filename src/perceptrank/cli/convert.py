@@ -133,7 +133,7 @@ def _is_compaction(sources: list[str], writing: Writing) -> bool:
     if not is_store(destination) or not any(Path(path).exists() and destination.samefile(path) for path in sources):
         return False
     if len(sources) > 1 or writing.append or writing.format != "store":
-        raise ValueError(f"{destination} would be changed, which is read: name another file")
+        raise ValueError(f"{destination} is also an input: name another output file")
     return True
 
 

@@ -124,7 +124,7 @@ def split_models(first: str, others: list[str]) -> tuple[list[str], list[str]]:
     if files and files[0].lower().endswith(".json") and not os.path.lexists(files[0]):
         raise FileNotFoundError(f"there is no file {files[0]}")  # it would have been a model
     if twice := sorted({path for path in models if models.count(path) > 1}):
-        raise ValueError(f"{twice[0]} is given twice: every model must be another")
+        raise ValueError(f"{twice[0]} is given twice: name different models")
     if not files:
         raise ValueError(
             f"there are no queries to rank: {', '.join(models)} are models; name the files of queries after them"

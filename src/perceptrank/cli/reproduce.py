@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from perceptrank.paper.reproduction import Reproduction
 
 
-class Scaled(StrEnum):
-    """Scalings of features of real sets."""
+class TransformName(StrEnum):
+    """Transforms of real sets."""
 
     auto = "auto"
     none = "none"
@@ -37,9 +37,10 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and queries: takes a few seconds.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; by default 10, or 3 with --quick.")] = None,
-    scaling: Annotated[
-        Scaled, typer.Option(help="Scaling of real sets; auto: query-zscore unless all features are in [-1, 1].")
-    ] = Scaled.auto,
+    transform: Annotated[
+        TransformName,
+        typer.Option(help="Transform of real sets; auto: query-zscore unless all features are in [-1, 1]."),
+    ] = TransformName.auto,
     order: Annotated[Order, typer.Option(help="Order of the queries of real sets.")] = Order.shuffled,
     passes: Annotated[int, typer.Option(min=1, help="Number of passes over real data sets.")] = 1,
     n_threads: Threads = None,
@@ -59,7 +60,7 @@ def reproduce(
     from perceptrank.paper.reproduction import reproduce as run
     from perceptrank.paper.results import as_plain
 
-    settings = Settings(data, quick, seed, seeds, scaling.value, order.value, passes)
+    settings = Settings(data, quick, seed, seeds, transform.value, order.value, passes)
     if data is not None:
         check_root(data)
     check_folder(out)

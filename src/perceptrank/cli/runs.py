@@ -74,11 +74,10 @@ class Run:
 
     def _check(self, current: str, known: str, block: "pr.QueryStream", q: int, saved: Path | None) -> None:
         if known and current != known:
-            which = "begins" if known == self._begins else "stopped"
+            which = "began with" if known == self._begins else "stopped at"
             raise ValueError(
-                f"{saved} was learned from other queries, or with other options of reading: the query that its run "
-                f"{which} with is not {block.qids[q]!s}, which stands there now; --from {saved} learns from all of "
-                "these queries"
+                f"{saved} was learned from other files or reading options: its run {which} another query, but these "
+                f"files have {block.qids[q]!s} there; --from {saved} learns from all of these queries"
             )
 
     def as_plain(self, n_queries: int) -> dict[str, Any]:

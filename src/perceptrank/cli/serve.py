@@ -177,7 +177,8 @@ def serve(
     settings, limits = tables.table(Settings, promote_at=promote_at), tables.table(Limits, rate_limit=rate_limit)
     models, fixed = _models("--model", model or []), _models("--incumbent", incumbent or [])
     if both := sorted(models.keys() & fixed.keys()):
-        raise ValueError(f"--model and --incumbent both name the ranker {both[0]}: it learns, or it stays as it is")
+        advice = "use --model if it learns, --incumbent if it does not"
+        raise ValueError(f"--model and --incumbent both name the ranker {both[0]}: {advice}")
     with (
         listen(host, port, access) as listening,
         Service(

@@ -119,7 +119,7 @@ class DataSet:
     def read(
         self, root: PathLike, split: str = "train", fold: int | None = None, *, check: bool = True, **options: Any
     ) -> QueryStream:
-        """Read a split into memory. Other parameters are those of `find`.
+        """Read a split into memory; raise `FileNotFoundError` if there is none. Other parameters are those of `find`.
 
         Parameters
         ----------

@@ -4,8 +4,8 @@ from .explanation.contributions import Contributions as Contributions
 from .explanation.effects import FeatureChange as FeatureChange
 from .explanation.explanation import Explanation as Explanation
 from .explanation.explanation import explain as explain
-from .exports import Export as Export
 from .exports import export as export
 from .exports import targets as targets
 from .folding import Folded as Folded
 from .folding import fold as fold
+from .target import Export as Export

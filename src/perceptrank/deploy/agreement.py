@@ -91,8 +91,8 @@ def parity(
     queries : int, optional
         How many queries to rank, the first ones; by default all, or 200 if a search engine is asked over the network.
     tolerance : float, optional
-        Largest difference of scores, relative to the largest absolute score of a query, that is not reported; by
-        default that of rounding and of what the engine is known to do otherwise.
+        Largest accepted difference of scores, relative to the largest absolute score of the query; documents that close
+        may be in another order. By default only rounding, and what the engine is known to do differently, is accepted.
     **options
         Those of the target.
 

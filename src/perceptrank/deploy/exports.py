@@ -9,8 +9,6 @@ from typing import Any
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, Target
 
-__all__ = ["Export", "export", "make_target", "targets"]
-
 _TARGETS = {
     "python": ("python", "PythonFunction"),
     "javascript": ("javascript", "JavaScriptFunction"),

@@ -46,7 +46,7 @@ class Export:
 
     @property
     def text(self) -> str:
-        """The file as text; raises ValueError if it is none."""
+        """The file as text; ValueError if it is binary."""
         if not self.is_text:
             raise ValueError(f"the file of {self.target} is no text: save it, or take its content")
         return self.content.decode()

@@ -103,7 +103,7 @@ _SPAWNING = "distributed.nanny.pre-spawn-environ"
 
 
 def local_cluster(n_workers: int | None = None) -> Any:
-    """Start a Dask cluster of processes of this machine, one thread each: a `distributed.LocalCluster`, to be closed.
+    """Start a Dask cluster of local processes, one thread each; close it after use.
 
     Dask tells its workers to return all memory at once (MALLOC_TRIM_THRESHOLD_); the system then gives out the blocks
     of features anew, page by page, and learning takes almost twice as long. This one does not, see docs/scale.md.

@@ -89,8 +89,8 @@ def check_mergeable(state: Model) -> None:
             continue
         if transform.settles:
             raise TypeError(
-                f"what {transform!r} learns stops moving after some documents, which are others in each shard: learn "
-                "it from a sample, freeze() it, and give the transform"
+                f"{transform!r} settles after a number of documents, so shards would settle differently: learn it from "
+                "a sample, freeze() it, and pass it"
             )
         before = transform.state()
         try:
@@ -151,8 +151,7 @@ def check_mixable(ranker: Learner) -> None:
     more = sorted(set(ranker.extra_state(1)) - _SQUARES)
     if more:
         raise TypeError(
-            f"{ranker.name} cannot be mixed: beside weights its state has {', '.join(more)}, of which the mean over "
-            "shards is nothing that its rule could have made"
+            f"{ranker.name} cannot be mixed: the mean of its {', '.join(more)} over shards is not a valid state"
         )
     if not model.is_linear:
         raise TypeError(

@@ -64,7 +64,7 @@ def rank(
     features: Sequence[str] | None = None,
     assume_grouped: bool = False,
 ) -> Any:
-    """Return the places of documents in their queries, 1 the best, as a Dask Series like the one of `predict`.
+    """Return each document's rank in its query (1 is best), as a Dask Series like that of `predict`.
 
     Documents of equal scores keep their order. Other parameters are those of `predict`.
 

@@ -23,9 +23,7 @@ _LARGEST_RESAMPLE, _LARGEST_OF_MANY = 2**14, 2**12
 _ALL_ONE: Floats = np.empty(0)
 
 
-def resampled_means(
-    values: Floats, n_resamples: int, rng: np.random.Generator, weights: Floats | None = None
-) -> Floats:
+def resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator, weights: Floats | None) -> Floats:
     """Return bootstrap means of each row, over columns drawn with replacement: resamples x rows.
 
     Weights, if there are any, are those of the columns in each mean; all must be positive.

@@ -155,7 +155,7 @@ class ChangeDetector:
     false_alarms : float
         Probability of a false alarm, between 0 and 1.
     tolerance : float
-        A rise of the mean loss that is none, at least 0 and less than 1.
+        Largest rise of the mean loss that is not reported, at least 0 and less than 1.
 
     References
     ----------

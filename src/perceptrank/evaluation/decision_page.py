@@ -25,7 +25,7 @@ _PROMISE = (
 )
 
 
-def decision_page(result: "Evaluation", title: str, by: str = "") -> str:
+def decision_page(result: "Evaluation", title: str, by: str) -> str:
     """Format an evaluation as one self-contained page."""
     sections = [Section("differences", "Differences", _differences(result))]
     if result.slices:

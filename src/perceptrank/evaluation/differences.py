@@ -21,8 +21,8 @@ class Difference(NamedTuple):
     model, measure : str
         Name of the challenger, and of the measure.
     old, new : float
-        Means of the incumbent and of the challenger, over the queries that the measure does not leave out, by the
-        queries' weights if they have any.
+        Means of the incumbent and of the challenger, over the queries that the measure does not leave out, by
+        query weight if there are any.
     difference, low, high : float
         ``new - old`` and its confidence interval, which is NaN with fewer than 30 queries.
     deviation : float

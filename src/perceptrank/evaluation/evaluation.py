@@ -26,7 +26,7 @@ from perceptrank.stream.validation import ParameterError, check_positive_whole
 
 @dataclass(eq=False, repr=False)
 class Evaluation:
-    """Rankers on the same queries, which none should have learned from: `evaluate` makes it of several.
+    """Comparison of several rankers on the same queries, which none should have learned from; `evaluate` returns it.
 
     The first ranker is the incumbent, which is live now; the others are challengers. The first measure decides, others
     can only forbid.
@@ -46,9 +46,9 @@ class Evaluation:
     sizes : array of int
         Number of documents of each query.
     query_weights : array of float or None
-        Weights of the queries in all means, if the stream has them.
+        Query weights of all means, if the stream has them.
     margin : float
-        Largest loss in a measure's mean that a challenger may have.
+        Largest acceptable drop of the mean.
     confidence : float
         Confidence level of the intervals.
     """
@@ -89,7 +89,7 @@ class Evaluation:
         return list(self.traces)[1:]
 
     def mean(self, model: str, measure: MeasureLike | None = None) -> float:
-        """Return the mean of a ranker's values, by the queries' weights if they have any."""
+        """Return the mean of a ranker's values, by query weight if there are any."""
         if model not in self.traces:
             raise ParameterError("model", f"must be one of {', '.join(map(repr, self.traces))}", model)
         return weighted_mean(self.traces[model].values(self._measure(measure)), self.query_weights)
@@ -120,7 +120,7 @@ class Evaluation:
 
     @property
     def answer(self) -> Answer:
-        """May a challenger go live: "yes" if one may, "no" if all must not, else "undecided"."""
+        """May a challenger go live: "yes" if one may, "no" if none may, else "undecided"."""
         return self._summary[0]
 
     @property
@@ -172,10 +172,10 @@ class Evaluation:
         Parameters
         ----------
         n : int, optional
-            At most so many; default as many as were kept, by `worst` of `evaluate`.
+            Largest number of queries; by default all that `evaluate(worst=…)` kept.
         """
         if n is not None and check_positive_whole("n", n) > self._n_worst:
-            raise ParameterError("n", f"must be at most {self._n_worst}, unless evaluate keeps more: worst={n}", n)
+            raise ParameterError("n", f"must be at most {self._n_worst}; call evaluate with worst={n} to keep more", n)
         name = self.challengers[0] if model is None else model
         if name not in self.challengers:
             raise ParameterError("model", f"must be one of {', '.join(map(repr, self.challengers))}", model)

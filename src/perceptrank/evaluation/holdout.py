@@ -67,8 +67,7 @@ def evaluate(
         for the number of documents, or "feature:NAME" for the mean of a feature over a query's documents. Numbers of
         more than ten different values are grouped by quarters.
     margin : float
-        Largest loss in a measure's mean that a challenger may have: 0 if it must be better, 0.005 if it need only not
-        be worse by that much.
+        Largest acceptable drop of the mean: 0 if a challenger must be better, 0.005 if it may be worse by that much.
     confidence : float
         Confidence level of the intervals, between 0 and 1.
     worst : int
@@ -81,6 +80,11 @@ def evaluate(
     Trace or Evaluation
         For one ranker a trace whose masses are 0; for several an `Evaluation`. Means are weighted by the queries'
         weights.
+
+    Raises
+    ------
+    ValueError
+        If there are no queries, a feature of a ranker is missing, or for several rankers a measure skips all queries.
 
     Examples
     --------

@@ -47,11 +47,11 @@ def number(text: str, *, is_best: bool = False) -> Cell:
     return Cell(text, True, is_best)
 
 
-def spread(values: Floats, best: float, digits: int = 3) -> Cell:
+def spread(values: Floats, best: float) -> Cell:
     """Format mean ± standard deviation over seeds; bold if the mean equals the best one to the digits shown."""
-    mean = f"{values.mean():.{digits}f}"
-    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return number(mean + deviation, is_best=mean == f"{best:.{digits}f}")
+    mean = f"{values.mean():.3f}"
+    deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+    return number(mean + deviation, is_best=mean == f"{best:.3f}")
 
 
 # Says so where a table is wider than the page, and lets the keyboard scroll it.

@@ -220,9 +220,7 @@ def draw_for_print(path: str | os.PathLike[str], points: Ints, curves: Mapping[s
         label_ends(axes, dict(reversed(ends.items())), size=_LABEL_SIZE, gap=_LABEL_GAP)
 
 
-def label_ends(
-    axes: Any, ends: Mapping[str, tuple[str, float]], *, size: float = 9, gap: float = 0.045, x: float = 1.01
-) -> None:
+def label_ends(axes: Any, ends: Mapping[str, tuple[str, float]], *, size: float = 9, gap: float = 0.045) -> None:
     """Label curves at their right ends, moved apart to avoid overlaps."""
     names = [name for name in ends if np.isfinite(ends[name][1])]
     heights = {
@@ -232,7 +230,7 @@ def label_ends(
     for name, height in zip(names, _spread_apart([heights[name] for name in names], gap, 1.0), strict=True):
         axes.annotate(
             literal(f"{_in_a_line(name)}  {three_digits(ends[name][1])}"),
-            xy=(x, height),
+            xy=(1.01, height),
             xycoords=axes.transAxes,
             color=ends[name][0],
             va="center",

@@ -52,7 +52,7 @@ class Trace:
         Size of each update: V_t in the theory, the number of mistakes for the classification perceptron, both times the
         weight of the query; 0 without an update.
     query_weights : array of shape (rounds,), optional
-        Weights of the queries, those of all means and of cumulative losses; without them, all are 1.
+        Query weights, used in all means and cumulative losses; without them, all are 1.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class Trace:
         return np.nan_to_num(1 - self.values(measure))
 
     def cumulative_loss(self, measure: MeasureLike) -> Floats:
-        """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it."""
+        """Return the sum of the losses so far, times the query weights, after every round; the theorems bound it."""
         losses = self.losses(measure)
         return np.cumsum(losses if self.query_weights is None else self.query_weights * losses)
 
@@ -165,7 +165,7 @@ class Trace:
         bounds the risk of a ranker drawn from those of all rounds, not that of the last one; use `evaluate` on held-out
         queries to judge a single ranker.
 
-        Queries that the measure leaves out do not count. Weights of queries must not depend on what is drawn: with
+        Queries that the measure leaves out do not count. Query weights must not depend on what is drawn: with
         them, 1 / T is the sum of their squares, divided by the square of their sum. Without queries, it is NaN.
 
         Parameters
@@ -204,7 +204,7 @@ class Trace:
         false_alarms : float
             Probability of an alarm although nothing has become worse.
         tolerance : float
-            A rise of the mean loss that is none.
+            Largest rise of the mean loss that is not reported.
         """
         from perceptrank.evaluation.changes import ChangeDetector
 

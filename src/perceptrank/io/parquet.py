@@ -189,7 +189,7 @@ def read_parquet(
     qid, relevance : str
         Columns of the query ids and the grades.
     docid, weight : str, optional
-        Columns of the documents' ids, and of the weights of queries, the same for all documents of a query; default
+        Columns of the documents' ids, and of the query weights, the same for all documents of a query; default
         ``docid`` and ``query_weight`` if there are such columns.
     features : str or sequence of str, optional
         Feature columns, or the one column of lists; default all columns of numbers but these.

@@ -228,7 +228,7 @@ class Store(QueryStream):
         return int(self._manifest["n_features"])
 
     def blocks(self, max_bytes: int = BLOCK_BYTES) -> Iterator[QueryStream]:
-        """Iterate over consecutive blocks of whole queries, memory-mapped."""
+        """Iterate over memory-mapped blocks of whole queries, of `max_bytes` of features at most or a single query."""
         segments = self._segments  # an append or a compaction meanwhile is for the next iteration
         for number in range(len(segments)):
             yield from segments[number].blocks(max_bytes)

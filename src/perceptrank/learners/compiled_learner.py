@@ -37,7 +37,7 @@ class CompiledLearner(Learner):
     accepts_sparse : bool
         True if its pass reads features by `open_query` and `close_query` alone: it then takes sparse ones as well.
     accepts_query_weights : bool
-        True if its pass closes each query by `close_query`: weights of queries then scale its steps.
+        True if its pass closes each query by `close_query`: query weights then scale its steps.
     """
 
     cost: ClassVar[str] = "that of its pass"

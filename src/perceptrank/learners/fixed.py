@@ -64,9 +64,8 @@ class FixedRanker(Learner):
             raise ParameterError("initial_weights", "must be a mapping from features to weights, or a vector", None)
         for transform in make_transforms(self.transforms):
             if _knows_nothing(transform):
-                raise ParameterError(
-                    "transforms", "must know their statistics, as a ranker that stays learns none", transform
-                )
+                rule = "must have learned already: a fixed ranker does not learn"
+                raise ParameterError("transforms", rule, transform)
 
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
         valid = (relevance >= 0) & np.isfinite(relevance)

@@ -25,6 +25,7 @@ from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, Initi
 from perceptrank.learners.tally import CHANGES, ROUNDS, UPDATES
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import ParameterError, as_grades
@@ -75,7 +76,7 @@ class Learner(Estimator):
     accepts_sparse : bool
         True if it learns from sparse features.
     accepts_query_weights : bool
-        True if the weights of queries scale what it learns from them; if not, all must be 1.
+        True if the query weights scale what it learns from them; if not, all must be 1.
     without_query_weights : str
         The reason, if it accepts no weights.
     learns : bool
@@ -106,7 +107,7 @@ class Learner(Estimator):
     depends_on_scale: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = False
     accepts_query_weights: ClassVar[bool] = False
-    without_query_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
+    without_query_weights: ClassVar[str] = "its rule has no query weights"  # why, if it does not accept them
     learns: ClassVar[bool] = True
     reads_labels: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -138,6 +139,7 @@ class Learner(Estimator):
                 setattr(cls, name, getattr(cls, name).default)
         for parameter in parameters:
             setattr(cls, parameter.name, Parameter(parameter.name, parameter.default))
+        add_inherited_parameters(cls)
 
     def __post_init__(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""
@@ -175,7 +177,7 @@ class Learner(Estimator):
 
     @property
     def model(self) -> Model:
-        """Everything that was learned so far, of one moment; learning replaces it by another, and never changes it."""
+        """Everything learned so far, as an immutable snapshot; learning replaces it."""
         return self._model
 
     def adopt(self, model: Model, *, after: Model | None = None) -> None:
@@ -193,19 +195,21 @@ class Learner(Estimator):
         RuntimeError
             If it follows on another model than the current one.
         """
+        _check_model(self, model)
         with self._lock:
             if after is not None and self._model is not after:
                 raise RuntimeError(f"{self.name} has learned something else meanwhile")
             self._model = model
 
     def with_model(self, model: Model) -> Self:
-        """Return a learner with the same settings that has learned something else.
+        """Return a learner with these settings and the given model.
 
         Parameters
         ----------
         model : Model
             What it has learned; the two share it until one learns more.
         """
+        _check_model(self, model)
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__, _model=model, _lock=RLock())
         return twin
@@ -235,7 +239,7 @@ class Learner(Estimator):
         ------
         ValueError
             If there are no queries, a grade or feature is invalid, the features are not those that were learned before,
-            the weights of queries are not accepted, or scores overflow.
+            the query weights are not accepted, or scores overflow.
         TypeError
             If `stream` is none, or has sparse features and the learner takes dense ones only.
 
@@ -451,7 +455,7 @@ class Learner(Estimator):
 
     @property
     def weights(self) -> Floats:
-        """The current iterate, weights of the features after `transforms_`; read-only."""
+        """The current iterate: read-only weights of features after `transforms_`; `AttributeError` before learning."""
         return fixed_copy(self._model.require_learned().weights)
 
     @property
@@ -584,3 +588,10 @@ class Learner(Estimator):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
         Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+
+
+def _check_model(learner: Learner, model: Model) -> None:
+    own = learner.model
+    if type(model) is not type(own) or model.kind != own.kind:
+        what = f"one of {model.kind}" if isinstance(model, Model) else repr(model)
+        raise ValueError(f"`model` must be a model of {own.kind or learner.name}, got {what}")

@@ -113,7 +113,7 @@ def check_weights(learner: Learner, model: Model, weights: Floats) -> None:
         return
     if not learner.accepts_query_weights:
         raise ValueError(
-            f"{learner.name} takes no weights of queries, as {learner.without_query_weights}: all must be 1, got "
+            f"{learner.name} takes no query weights, as {learner.without_query_weights}: all must be 1, got "
             f"{weights[weights != 1.0][0]}; with_query_weights(None) leaves those of a stream out"
         )
     bad = (weights > LARGEST_QUERY_WEIGHT) | ((weights < 1 / LARGEST_QUERY_WEIGHT) & (weights != 0.0))
@@ -148,7 +148,7 @@ def learn_arrays(
             raise bad or bad_feature(X[rows], 0, None)
         raise ValueError(
             f"scores or weights overflow at query number {model.queries + done}, counted from the first that was "
-            "ever learned: the features, the learning rate or the weights of queries are too large; scale the "
+            "ever learned: the features, the learning rate or the query weights are too large; scale the "
             "features, for example with `transforms='running'`"
         )
     model.queries += done

@@ -65,7 +65,7 @@ _SUMS = {
     "largest_squared_reach": LARGEST_REACH,
 }
 _LOSSES = {"mean_loss": MEAN_LOSS, "current_loss": CURRENT_LOSS, "used_loss": USED_LOSS}  # left out while 0
-# Left out while all weights of queries are 1, as earlier versions know none.
+# Left out while all query weights are 1.
 _WEIGHTS = {"weight_of_rounds": ROUND_WEIGHT, "weight_of_updates": UPDATE_WEIGHT, "largest_weight": LARGEST_WEIGHT}
 
 
@@ -246,7 +246,7 @@ class Model:
 
     @property
     def total(self) -> Floats:
-        """The sum of all iterates after the first, times the weights of queries; a copy if the model is sparse."""
+        """The sum of all iterates after the first, times the query weights; a copy if the model is sparse."""
         if self.is_sparse and "faded" in self.more:
             factor, since = self.more["faded"]
             return factor * (since * self._own_weights - self.table[LAG::WIDTH])
@@ -397,7 +397,7 @@ class Model:
         """Raise if features do not match those that were learned; by name, or if they have none, by number."""
         if names and self.has_begun and self.transforms and self.transforms[0].accepts_any_columns:
             if self.feature_names is None:
-                raise ValueError("the features that were learned had no names, by which to find them: give X without")
+                raise ValueError("the model was learned from features without names: give X without names")
             return
         if self.has_begun and n_features != self.n_inputs:
             raise ValueError(
@@ -603,7 +603,7 @@ class Model:
             raise ValueError(f"faded must be a factor from 0 to 1 and a sum of weights, got {factor} and {since}")
 
     def _check_weights(self) -> None:
-        """Raise if the sums of weights of queries, read from a file, are none that rounds can have."""
+        """Raise if the sums of query weights, read from a file, are none that rounds can have."""
         rounds, updates, largest = (self.tally[place] for place in (ROUNDS, UPDATES, LARGEST_WEIGHT))
         weight, moved = self.tally[ROUND_WEIGHT], self.tally[UPDATE_WEIGHT]
         if (weight > 0) != (rounds > 0) or (moved > 0) != (updates > 0) or (largest > 0) != (rounds > 0):
@@ -697,7 +697,7 @@ def named(model: Model, transforms: list[Transform], names: tuple[str, ...] | No
 
 
 def transformed(
-    transforms: list[Transform], X: Any, offsets: Ints, names: tuple[str, ...] | None = None, *, learning: bool = False
+    transforms: list[Transform], X: Any, offsets: Ints, names: tuple[str, ...] | None, *, learning: bool = False
 ) -> AnyFeatures:
     """Return the features of queries with these offsets after some transforms; names are those of X, for an error."""
     before = X

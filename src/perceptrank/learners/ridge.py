@@ -160,7 +160,7 @@ class OnlineRidge(CompiledLearner):
     Minimises the sum of (y_i - w . z_i)² over all documents of all queries so far whose grades differ, plus penalty
     times the sum of (u_k w_k)², z and y being the deviations of features and targets from their means in the query.
     For a query of m documents that is the sum of ((y_i - y_j) - w . (x_i - x_j))² over its pairs, each with the weight
-    1 / m: least squares over all pairs, in which a query counts as much as it has documents. With weights of queries,
+    1 / m: least squares over all pairs, in which a query counts as much as it has documents. With query weights,
     the squares are weighted, and a document counts as many as its query's weight.
 
     The penalty is a number of documents: u_k is the unit of feature k, its deviation within the first query in which

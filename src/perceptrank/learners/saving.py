@@ -139,4 +139,4 @@ def _restore_model(learner: Learner, model: Model, document: dict[str, Any]) -> 
     for transform in model.transforms:  # raises if it was learned from another number of features
         X = transform.apply(X, np.array([0, 1]))
     if isinstance(X, SparseFeatures) != model.is_sparse:
-        raise ValueError("weights must be those of sparse features if and only if the transforms make such")
+        raise ValueError("weights must be sparse exactly when the transforms produce sparse features")

@@ -3,7 +3,7 @@
 A table holds two numbers for each feature, side by side so that both come with one access to memory: its weight w, and
 its lag. The mean of the iterates after each of T rounds is kept without touching a feature that does not occur: with
 d_t the change of w in round t, the sum of these iterates is T times the first w plus the sum of (T + 1 - t) d_t, so
-their mean is w - lag / T with the lag being the sum of (t - 1) d_t, wherever w started. With weights of queries, the
+their mean is w - lag / T with the lag being the sum of (t - 1) d_t, wherever w started. With query weights, the
 sum of the weights of all rounds takes the place of T, and that of the rounds before t the place of t - 1.
 
 A learner that forgets (`wrappers/fading.py`) multiplies weights w and their total T by a factor before each update.
@@ -236,7 +236,7 @@ def take_at_once(
     accurate. The squared length is the change of the weights' own, plus twice the inner product of the step with the
     weights before it: that is the sum of coefficients times scores. Little of these terms is left, and `squared_step`
     is to be used, where weights are much larger than the step, or documents have much in common. `before` is the sum of
-    the weights of queries before this one.
+    the earlier query weights.
     """
     values, indices, starts = X
     growth, product, largest, size = 0.0, 0.0, 0.0, 0.0
@@ -307,7 +307,7 @@ def project_moved(
     """Make weights that were moved, and do not have their signs, 0; see `rounds.project`.
 
     A lag is kept from the wrong side of 0, where rounding may have left it: the mean of weights of one sign has it too.
-    `before` is the sum of the weights of queries before this one.
+    `before` is the sum of the earlier query weights.
     """
     _, indices, starts = X
     for i in range(start, stop):

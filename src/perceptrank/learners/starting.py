@@ -175,7 +175,7 @@ def as_initial(origin: Any) -> Origin:
         raise ParameterError("initial_weights", "must be a mapping from features to weights, or a vector", origin)
     if not np.isfinite(vector).all():
         place = int(np.argmin(np.isfinite(vector)))
-        raise ParameterError("initial_weights", f"must be finite numbers, at {place} too", float(vector[place]))
+        raise ParameterError("initial_weights", f"must be finite at {place}", float(vector[place]))
     return tuple(vector.astype(np.float64).tolist())
 
 
@@ -237,8 +237,8 @@ def _through(transform: Transform, sources: Ints, signs: Floats) -> Floats:
     outputs = signs[np.where(falling, -1 - sources, sources)]
     if ((outputs != FREE) & (outputs != ZERO) & falling).any():
         raise ValueError(
-            f"{transform!r} makes of a feature that `positive` or `negative` names another that does not rise with it, "
-            "so that no sign of a weight says what is asked: give other `transforms`"
+            "`positive` and `negative` need outputs that rise with the feature, which "
+            f"{transform!r} does not give: choose other `transforms`"
         )
     return outputs
 
@@ -250,7 +250,7 @@ def _places(setting: str, features: list[Feature], model: Model) -> list[int]:
     columns: dict[Feature, int] = {name: place for place, name in enumerate(names or default_names)}
     for feature in features:
         if names is None and isinstance(feature, str) and feature not in columns:
-            rule = f"must be f1 to f{n_features}, numbers of columns, or a vector, for features that have no names"
+            rule = f"must use f1 to f{n_features}, column numbers or a vector: the features have no names"
             raise ParameterError(setting, rule, feature)
     places: list[Any] = [columns.get(feature, feature) for feature in features]
     unknown = [place for place in places if isinstance(place, str) or place >= n_features]
@@ -258,7 +258,7 @@ def _places(setting: str, features: list[Feature], model: Model) -> list[int]:
         shown = ", ".join(map(repr, unknown[:_SHOWN])) + (", …" if len(unknown) > _SHOWN else "")
         known = ", ".join(map(repr, (names or ())[:_SHOWN])) + (", …" if len(names or ()) > _SHOWN else "")
         among = f": {known}" if names else ""
-        raise ValueError(f"`{setting}` must be about features of the data, which has {n_features}{among}; got {shown}")
+        raise ValueError(f"`{setting}` names unknown features {shown}; the data has {n_features}{among}")
     return places
 
 

@@ -26,6 +26,7 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures.gains import discounts
 from perceptrank.measures.ranking import EMPTY, TIES, draw_ties
+from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.validation import (
     ParameterError,
     as_grades,
@@ -68,6 +69,10 @@ class Measure:
     ties: str = field(default="worst", kw_only=True)
     empty: str = field(default="skip", kw_only=True)
     seed: int = field(default=0, kw_only=True)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        add_inherited_parameters(cls)
 
     def __post_init__(self) -> None:
         check_choice("ties", self.ties, TIES)

@@ -48,7 +48,7 @@ class Finished:
             "seed": seed,
             "passes": source.passes,
             "shuffled": source.shuffled,
-            "scaling": repr(source.scaling),
+            "transform": repr(source.transform),
             "stream": self._fingerprint(source.draw(seed)),
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -137,14 +137,14 @@ def _name(path: Path, root: Path, *, alone: bool) -> str:
     return _relative_name(folder, root if path.parent != root else folder.parent)
 
 
-def real_source(data_set: RealSet, scaling: str, order: str, passes: int, max_queries: int | None) -> Source:
-    """Read a data set; "auto" scaling keeps features in [-1, 1] and standardises others query by query."""
+def real_source(data_set: RealSet, transform: str, order: str, passes: int, max_queries: int | None) -> Source:
+    """Read a data set; the transform "auto" keeps features in [-1, 1] and standardises others query by query."""
     stream = open_sources([data_set.path], whole=True, **data_set.options)
     if not isinstance(stream, QueryStream):
         stream = QueryStream.concatenate(list(stream))
     n_all = len(stream)
     stream = stream[:max_queries]
-    chosen = _choose_scaling(stream) if scaling == "auto" else None if scaling == "none" else scaling
+    chosen = _choose_transform(stream) if transform == "auto" else None if transform == "none" else transform
     starts = stream.offsets[:-1]
     n_counted = int(np.count_nonzero(np.add.reduceat(stream.relevance > 0, starts)))
     highest, lowest = np.maximum.reduceat(stream.relevance, starts), np.minimum.reduceat(stream.relevance, starts)
@@ -175,6 +175,6 @@ def real_source(data_set: RealSet, scaling: str, order: str, passes: int, max_qu
     return Source(data_set.name, about, lambda seed: stream, n, passes, shuffled, chosen, facts, data_set.fold_of)
 
 
-def _choose_scaling(stream: QueryStream) -> str | None:
+def _choose_transform(stream: QueryStream) -> str | None:
     largest = max(float(np.abs(dense(block.X)).max(initial=0.0)) for block in stream.blocks())
     return None if largest <= _UNSCALED_LIMIT else "query-zscore"

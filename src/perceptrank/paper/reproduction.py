@@ -23,20 +23,20 @@ from perceptrank.stream.validation import check_choice, check_positive_whole, ch
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a reproduction; scaling, order and passes are of real data sets."""
+    """Settings of a reproduction; transform, order and passes are of real data sets."""
 
     data: Path | None = None  # folder of real data sets
     quick: bool = False  # fewer and shorter trials, as a smoke test
     seed: int = 0
     n_seeds: int | None = None  # 10, or 3 if quick
-    scaling: str = "auto"  # features are standardised per query unless they are in [-1, 1]
+    transform: str = "auto"  # features are standardised per query unless they are in [-1, 1]
     order: str = "shuffled"
     passes: int = 1
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
         check_positive_whole("passes", self.passes)
-        check_choice("scaling", self.scaling, ["auto", "none", "query-zscore", "query-minmax", "running"])
+        check_choice("transform", self.transform, ["auto", "none", "query-zscore", "query-minmax", "running"])
         check_choice("order", self.order, ["shuffled", "given"])
         if self.n_seeds is not None:
             check_positive_whole("n_seeds", self.n_seeds)
@@ -54,9 +54,9 @@ class Settings:
         words += ["--data", as_text(self.data)] if self.data is not None else []
         words += ["--quick"] if self.quick else []
         words += ["--seed", str(self.seed)]
-        for name, option in {"n_seeds": "seeds", "scaling": "scaling", "order": "order", "passes": "passes"}.items():
+        for name in ("n_seeds", "transform", "order", "passes"):
             if (value := getattr(self, name)) != getattr(Settings, name):
-                words += [f"--{option}", str(value)]
+                words += [f"--{name.removeprefix('n_')}", str(value)]
         return shlex.join(words)
 
 
@@ -137,7 +137,7 @@ def reproduce(
     for data_set in sets:
         try:
             max_queries = 1000 if settings.quick else None
-            source = real_source(data_set, settings.scaling, settings.order, settings.passes, max_queries)
+            source = real_source(data_set, settings.transform, settings.order, settings.passes, max_queries)
             trials = run_trials(source, seeds, **common(source, len(seeds)))
             results.append(_real(settings, trials, len(results)))
         except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:

@@ -39,7 +39,7 @@ class Source:
     n_queries: int
     passes: int = 1
     shuffled: bool = True
-    scaling: TransformLike = None
+    transform: TransformLike = None
     facts: dict[str, object] = field(default_factory=dict)
     fold_of: str = ""  # the set that it is one of several folds of
     called: str = ""  # in text, if not by its name
@@ -58,7 +58,7 @@ class Source:
         """Iterate over the passes of a trial, scaled and, unless the order is given, reshuffled."""
         drawn = self.draw(seed)
         rng = np.random.default_rng([seed, 7])
-        transforms = make_transforms(self.scaling)
+        transforms = make_transforms(self.transform)
         for _ in range(self.passes):
             stream = drawn.shuffled(rng, documents=True) if self.shuffled else drawn
             for transform in transforms:

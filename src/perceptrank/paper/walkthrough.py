@@ -105,12 +105,12 @@ class Walkthrough:
         return sorted(chosen | ({len(self.rounds) - 1} if not self.rounds[-1].mistakes else set()))
 
 
-def walk_through(seed: int, n_rounds: int = N_ROUNDS) -> Walkthrough:
+def walk_through(seed: int) -> Walkthrough:
     """Learn the first queries of a simulated stream that have documents of different grades, and record each round."""
     simulated = separable(
-        2 * n_rounds, n_documents=N_DOCUMENTS, n_features=2, n_grades=N_GRADES, margin=MARGIN, noise=_SPREAD, seed=seed
+        2 * N_ROUNDS, n_documents=N_DOCUMENTS, n_features=2, n_grades=N_GRADES, margin=MARGIN, noise=_SPREAD, seed=seed
     )
-    queries = [query for query in simulated.stream if np.unique(query.relevance).size > 1][:n_rounds]
+    queries = [query for query in simulated.stream if np.unique(query.relevance).size > 1][:N_ROUNDS]
     learner = ListwisePerceptron(_MEASURE, relative_margin=0.0, average=False, transforms=None)
     rounds, weights = [], np.zeros(2)
     for query in queries:

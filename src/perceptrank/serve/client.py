@@ -38,7 +38,7 @@ class Client:
     Parameters
     ----------
     url : str
-        Address of the service.
+        Address of the service, like http://host:port; anything else is a `ValueError`.
     token : str, optional
         Token, if the service has some.
     ranker : str, optional

@@ -125,6 +125,9 @@ def read_rows(text: Bytes, keys: IntRows, X: Floats) -> bool:
     """
     pos, n = PADDING, X.shape[1]
     opening = byte_at(text, pos)
+    closing = opening + 2  # "]" after "[", "}" after "{"
+    if opening != ord("[") and opening != ord("{"):
+        return False
     for i in range(len(X)):
         if byte_at(text, pos) != opening:
             return False
@@ -148,10 +151,8 @@ def read_rows(text: Bytes, keys: IntRows, X: Floats) -> bool:
                 if outcome != EXACT:
                     return False
             pos = _skip_space(text, pos)
-            if byte_at(text, pos) != ord(",") and j + 1 < n:
+            if byte_at(text, pos) != (ord(",") if j + 1 < n else closing):
                 return False
-        if byte_at(text, pos) == ord(","):
-            return False
         pos += 1
     return True
 

@@ -158,7 +158,7 @@ class ServedRanker:
 
     @property
     def problem(self) -> str:
-        """Why nothing is learned now; empty if all is well."""
+        """Reason why learning is off; empty if it is on."""
         return self.thread.problem
 
     def rank(self, documents: Sequence[Document]) -> Ranked:

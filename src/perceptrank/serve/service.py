@@ -120,7 +120,7 @@ class Service:
 
     @property
     def first(self) -> str:
-        """Name of the ranker that paths without a name mean: "default", or the only one, or the first."""
+        """Name of the ranker used for paths without a name: "default", or the only one, or the first."""
         return DEFAULT if DEFAULT in self.rankers else next(iter(self.rankers))
 
     def close(self) -> None:

@@ -226,7 +226,7 @@ class QueryStream:
 
     @property
     def query_weights(self) -> Floats | None:
-        """Weights of the queries; None if all are 1."""
+        """Query weights; None if all are 1."""
         return self._queries.get(WEIGHT)
 
     @classmethod
@@ -251,9 +251,11 @@ class QueryStream:
         qid : array of shape (documents,), optional
             Query of each row; rows of a query need not be adjacent. Queries are ordered by their first row.
         group : array of int of shape (queries,), optional
-            Number of consecutive rows of each query, instead of `qid`. Without either, all rows are one query.
+            Number of consecutive rows of each query; `ValueError` beside `qid`. Without either, all rows are one query.
         feature_names : sequence of str, optional
             One name per column; default the column names of `X` if it is a data frame.
+        query_weights : array, optional
+            One weight per query, in the order of the queries' first rows, or one per document.
         """
         if feature_names is None:
             feature_names = column_names(X)
@@ -293,7 +295,7 @@ class QueryStream:
     ) -> QueryStream:
         """Build a stream from a pandas or polars data frame with one row per document.
 
-        Columns called ``docid`` and ``query_weight`` become the documents' ids and the queries' weights, a column of
+        Columns called ``docid`` and ``query_weight`` become the documents' ids and the query weights, a column of
         text called ``comment`` the comments, and so do other columns that are declared, unless they are among
         `features`.
 
@@ -582,7 +584,7 @@ class QueryStream:
         return QueryStream._trusted(selected, self.offsets, self._documents, self._queries, chosen)
 
     def with_query_weights(self, query_weights: npt.ArrayLike | None) -> QueryStream:
-        """Replace the weights of the queries.
+        """Replace the query weights.
 
         Parameters
         ----------

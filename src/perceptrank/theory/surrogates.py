@@ -18,6 +18,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.measures import AP, NDCG, Measure, MeasureLike, parse
 from perceptrank.measures.gains import GAINS, discounts
 from perceptrank.measures.measure import as_ranked_query
+from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.validation import check_choice, check_positive, read_only
 from perceptrank.theory.hinges import (
     CLASS_ORDERS,
@@ -57,6 +58,10 @@ class Surrogate(ABC):
     >>> surrogate.value([0.0, 0.5], [1, 0]), surrogate.gradient([0.0, 0.5], [1, 0])
     (1.5, array([-1.,  1.]))
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        add_inherited_parameters(cls)
 
     @abstractmethod
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:

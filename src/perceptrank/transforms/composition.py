@@ -199,10 +199,7 @@ class Join(Composition, WritingTransform):
     def _fit_together(self) -> None:
         if self.makes_sparse and not all(part.makes_sparse for part in self.parts):
             dense = next(part for part in self.parts if not part.makes_sparse)
-            raise ValueError(
-                f"Join must be made of transforms that all make sparse features, or of none that does: {dense!r} makes "
-                "dense ones"
-            )
+            raise ValueError(f"all parts of a Join must be sparse, or none: {dense!r} is dense")
 
     @property
     def accepts_missing(self) -> bool:  # type: ignore[override]

@@ -21,8 +21,8 @@ class QuantileSketch:
 
     Dropping items of weight w changes the rank of no value by more than w, upwards the first time and downwards the
     next, so two times together by no more than w either. The number of values up to x, estimated by the weight of the
-    items up to x, is therefore wrong by at most `rank_error`, the sum over all levels of w times half the number of
-    times, rounded up. For n documents that is about n log2(n / CAPACITY) / (2 CAPACITY): 124 of 10,000, and nothing
+    items up to x, is therefore wrong by at most the sum over all levels of w times half the number of times, rounded
+    up. For n documents that is about n log2(n / CAPACITY) / (2 CAPACITY): 124 of 10,000, and nothing
     while there are fewer than `CAPACITY`. Nothing is random: equal documents in equal order give equal sketches.
 
     A sketch is never changed: adding and merging return new ones, which share what stays the same.
@@ -40,11 +40,6 @@ class QuantileSketch:
     def n_features(self) -> int:
         """Number of features."""
         return len(self.smallest)
-
-    @property
-    def rank_error(self) -> int:
-        """Upper bound on the error of any estimated rank."""
-        return sum((pairs + more) << h for h, (pairs, more) in enumerate(zip(self.pairs, self.unpaired, strict=True)))
 
     def add(self, X: Features) -> "QuantileSketch":
         """Return the sketch of the documents so far and those of X."""

@@ -13,6 +13,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats, Ints, aligned
 from perceptrank.kernels.lanes import LANES
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import as_any_features, as_grouped
@@ -109,6 +110,7 @@ class Transform(ABC):
     def __init_subclass__(cls) -> None:
         """Forget the answers of a transform where a subclass does something else, as they would no longer be true."""
         super().__init_subclass__()
+        add_inherited_parameters(cls)
         has_named_base = any("name" in vars(base) for base in cls.__mro__[1:])
         if has_named_base and any(method in vars(cls) for method in _WORK):
             for answer in (*_ANSWERS, *_STRUCTURE):
@@ -166,7 +168,7 @@ class Transform(ABC):
         return self.apply(X, offsets)
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
+        """Return the number of outputs for `n_features` features."""
         return n_features
 
     def room(self, n_features: int) -> int:
@@ -174,21 +176,21 @@ class Transform(ABC):
         return 0
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become; None if they have none."""
+        """Return the names of the outputs for features of these names; None if they have none."""
         return names
 
     def sources(self, n_features: int) -> Ints | None:
-        """Return the feature j of each output, -1 - j if it may fall where that rises; None if it has several."""
+        """Return the source feature j of each output (-1 - j if it may fall as j rises); None if it has several."""
         return np.arange(n_features) if self.rises else None
 
     def slopes(self, n_features: int) -> Floats | None:
-        """Return factors of features if outputs are features times these plus constants, from now on; else None."""
+        """Return a factor per feature if each output is its feature times that plus a constant, for good; else None."""
         affine = self.affine(n_features)
         is_known = affine is not None and self.is_settled and len(affine.inverse) == n_features
         return affine.inverse if affine is not None and is_known else None
 
     def affine(self, n_features: int) -> Affine | None:
-        """Return mean and inverse if it makes (x - mean) * inverse of each feature x, as it is now; else None."""
+        """Return mean and inverse if each feature x now becomes (x - mean) * inverse; else None."""
         return None
 
     def piecewise(self, n_features: int) -> Piecewise | None:

@@ -166,8 +166,8 @@ def _make_store(server: EngineServer, removals: list[Removal], name: str) -> Non
     except EngineError as error:
         if error.status in (400, 404, 405) and any(sign in str(error).lower() for sign in _NO_PLUGIN):
             raise EngineError(
-                f"{server.target} at {server.address} has no learning-to-rank plugin: install it, or leave url away "
-                "for the emulation",
+                f"{server.target} at {server.address} has no learning-to-rank plugin: install it, or omit url "
+                "to use the emulation",
                 error.status,
             ) from None
         raise

@@ -207,7 +207,7 @@ class FloatModel(SumTarget):
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         if self.part != "model":
-            raise ValueError(f"a draft of features has no scores: parity is of {self.name} with part='model'")
+            raise ValueError(f"parity with {self.name} needs part='model', got {self.part!r}")
         if self.url is None:
             return super().scores(function, export, X, offsets)
         model = as_sum(function)

@@ -155,7 +155,7 @@ class HybridWeights(Target):
                 f"{values[i, j]:g} in a document: add a constant to it, which changes nothing else"
             )
         if self.part == "query" and self.server == "opensearch":
-            raise ValueError("a draft of a query has no weights: parity is of hybrid with part='pipeline'")
+            raise ValueError("parity with hybrid needs part='pipeline', got 'query'")
         shares = np.array(list(self._shares(folded).values()), np.float32)
         parts = []
         for start, stop in pairwise(offsets):

@@ -141,7 +141,7 @@ class PmmlModel(FillingTarget):
 
     def run(self, model: Additive | Filled, text: str, columns: Any) -> Floats:
         if self.score != "score":
-            raise ValueError(f"parity is of pmml with score='score', which the harness asks for, got {self.score!r}")
+            raise ValueError(f"parity with pmml needs score='score', got {self.score!r}")
         return run_harness(str(self.harness), {"model.pmml": text}, list(model.used), columns, missing="")
 
 

@@ -56,9 +56,9 @@ def make_shift(
         if falling:
             some = ", ".join(map(repr, falling[:_NAMED])) + (", ..." if len(falling) > _NAMED else "")
             raise ValueError(
-                f"shift of the target {target}: no number is enough for all documents, as {some} may be large and "
-                f"{'have' if len(falling) > 1 else 'has'} a negative weight; give a number, or the file whose "
-                "documents are to score 0 or more"
+                f"shift of the target {target}: no shift suffices for all documents, because {some} "
+                f"{'have' if len(falling) > 1 else 'has'} a negative weight and no upper bound; give a number, or a "
+                "file whose documents should score at least 0"
             )
         return _enough(
             folded.constant - dropped, float(weights @ offsets), len(weights), "documents without negative features"

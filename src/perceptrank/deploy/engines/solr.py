@@ -85,8 +85,8 @@ class SolrModel(FloatModel):
             for threshold, following in zip(thresholds, [*tree.thresholds[1:], math.inf], strict=True):
                 if with_slack(threshold) >= following:
                     raise ValueError(
-                        f"Solr adds {SLACK:g} to thresholds, beside which those of the feature {tree.name!r} are too "
-                        "near each other: scale the feature, or export to 'ranklib' or 'elasticsearch'"
+                        f"Solr adds {SLACK:g} to thresholds in float32, which makes those of the feature {tree.name!r} "
+                        "equal: scale the feature, or export to 'ranklib' or 'elasticsearch'"
                     )
             late += sum(with_slack(own) != exact for own, exact in zip(thresholds, tree.thresholds, strict=True))
             roots.append({"weight": "1", "root": _root(tree._replace(thresholds=tuple(thresholds)))})
@@ -125,8 +125,8 @@ class SolrModel(FloatModel):
         n_present = _select(server, {"q": "{!lucene}*:*", "rows": "0"})["response"]["numFound"]
         if n_present:
             raise ValueError(
-                f"{server.address} has {n_present:,} documents, among which parity puts none: give it an empty core or "
-                "collection, which is empty again afterwards"
+                "parity needs an empty core or collection, and empties it afterwards; "
+                f"{server.address} has {n_present:,} documents"
             )
         key = server.ask("GET", "/schema/uniquekey?wt=json")["uniqueKey"]
         name = f"perceptrank_{secrets.token_hex(8)}"

@@ -74,7 +74,7 @@ class VespaProfile(FillingTarget):
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
             raise ValueError(f"rerank_count of the target vespa must be a whole number > 0, got {count!r}")
         if count is not None and self.phase == "first":
-            raise ValueError("rerank_count of the target vespa is of the second phase: set phase=second")
+            raise ValueError("rerank_count of the target vespa needs phase=second")
 
     def write(self, filled: Filled) -> tuple[str, list[str]]:
         words, notes = self._words(filled.used)

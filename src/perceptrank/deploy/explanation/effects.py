@@ -67,7 +67,7 @@ class Effects:
     curves: list[Curve]  # of features in bins
 
 
-def effects_of(terms: Terms, measured: Floats | None = None) -> Effects:
+def effects_of(terms: Terms, measured: Floats | None) -> Effects:
     """Return the effects of all features; their importance is that of `measure_importance` if it is given."""
     n = len(terms.features)
     rising, squares, up, down = np.zeros(n), np.zeros(n), np.zeros(n, bool), np.zeros(n, bool)

@@ -85,9 +85,9 @@ class Explanation:
     importance_is : str
         How importance was found: from the transforms, from a stream, or that it is unknown.
     changes : tuple of FeatureChange
-        What has become of each feature since another model, if one was given.
+        Change of each feature since the earlier model, if one was given.
     notes : tuple of str
-        What must be known of the features.
+        Notes on the features.
     """
 
     name: str
@@ -239,7 +239,7 @@ class Explanation:
         }
 
     def text(self, *, width: int = 80, top: int = 20) -> str:
-        """Return it as text for a terminal.
+        """Return the explanation as text for a terminal.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class Explanation:
         return explanation_text(self, width, top)
 
     def plot(self, path: Any, *, top: int = 12) -> None:
-        """Draw it: curves of features in bins, or a bar for each of the most important features.
+        """Plot the explanation: curves of features in bins, or a bar for each of the most important features.
 
         Parameters
         ----------
@@ -348,7 +348,7 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     return Explanation(name, repr(ranker), history, own.importance_is, changes, tuple(notes), terms, own, kept)
 
 
-def find_query(stream: Blocks, qid: Any = None) -> QueryStream:
+def find_query(stream: Blocks, qid: Any) -> QueryStream:
     """Return one query of a stream, by id (as it is, or as text), or the first."""
     for block in as_blocks(stream, required=True):
         if qid is None:

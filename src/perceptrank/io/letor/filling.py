@@ -206,14 +206,14 @@ class SparseFiller:
             return
         n_values = int(room.ends[n_rows - 1])
         if len(self._values) + n_values > self._room:
-            self._make_room(n_values, n_rows)
+            self._make_room(n_values)
         self._starts.extend(room.ends[:n_rows] + len(self._values))
         self._values.extend(room.values[:n_values])
         self._indices.extend(room.indices[:n_values])
         self._relevance.extend(room.relevance[:n_rows])
         self.n_filled += n_rows
 
-    def _make_room(self, n_values: int, n_rows: int) -> None:
+    def _make_room(self, n_values: int) -> None:
         """Reserve as much as the rest of the text will need, if that is known; it takes no memory until it is used.
 
         Raises `MemoryError` if more values exceed the available memory, before the system kills the process.

@@ -101,6 +101,8 @@ def read_letor(
     ------
     FormatError
         For an invalid line, with its file, line and column.
+    FileNotFoundError, MemoryError
+        If a file, or memory for the features, is missing.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
                 raise ValueError(f"blocks must have the same features, {problem}")
             if block.query_weights is not None and (block.query_weights != 1).any():
                 raise ValueError(
-                    "LETOR text has no place for the weights of queries: write a store or Parquet, "
+                    "LETOR text has no place for query weights: write a store or Parquet, "
                     "or stream.with_query_weights(None)"
                 )
             if added := block.columns.keys() - BUILT_IN:

@@ -83,7 +83,7 @@ def read_table(
         Columns of queries, documents and grades. By default they are found by their usual names: query, qid,
         search_term; docid, document_id, id; grade, rating, label and the like, though no grades in `feature_paths`.
     weight : str, optional
-        Column of the queries' weights, numbers >= 0 that are the same in all rows of a query, in the tables with the
+        Column of the query weights, numbers >= 0 that are the same in all rows of a query, in the tables with the
         grades or in those with the features; default ``query_weight``, if there is such a column. Queries of a table
         without it have weight 1.
     features : str or sequence of str, optional
@@ -111,6 +111,8 @@ def read_table(
         may hold the grades; for a document that a query has twice.
     ValueError
         If no judgement has features, or an argument is invalid.
+    FileNotFoundError, ImportError, MemoryError
+        If a file, a package that reads its format, or memory for the table is missing.
 
     Warns
     -----

@@ -95,7 +95,7 @@ class KernelGuarantees(Learner):
         166 and functions of small norm: `bounds.forgetron`. That of merging depends on the stream: see `certificate`.
         """
         if largest_weight != 1.0:
-            raise ParameterError("largest_weight", "must be 1: kernel takes no weights of queries", largest_weight)
+            raise ParameterError("largest_weight", "must be 1: kernel takes no query weights", largest_weight)
         if diameter is None and radius is None:
             diameter = self._diameter
         if self.policy == "exact":

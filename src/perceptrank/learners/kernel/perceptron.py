@@ -162,7 +162,7 @@ class KernelPerceptron(KernelGuarantees):
             rule = f'must be a whole number >= {SMALLEST_BUDGET}, a pair; policy="exact" is the one without a budget'
             raise ParameterError("budget", rule, self.budget)
         if self.policy == "forgetron" and self.kernel == "polynomial":
-            rule = 'must be another with kernel="polynomial": it has to know beforehand how large values can be'
+            rule = 'must not be "forgetron" with kernel="polynomial", whose values are unbounded'
             raise ParameterError("policy", rule, self.policy)
         if check_positive("decay", self.decay) < 1:
             raise ParameterError(
@@ -404,7 +404,7 @@ class KernelPerceptron(KernelGuarantees):
 
     @property
     def n_units(self) -> int:
-        """Number of queries that the supports are of."""
+        """Number of queries the supports come from."""
         return self._kernel_state().supports.n_units if self._model.has_begun else 0
 
     @property
@@ -414,5 +414,5 @@ class KernelPerceptron(KernelGuarantees):
 
     @property
     def weights(self) -> Floats:
-        """Not there: it ranks by a function of a kernel."""
+        """Unavailable: a kernel perceptron has no weight vector."""
         return self._model.require_learned().coefficients

@@ -114,8 +114,8 @@ class Supports:
         """Return the sum over each unit of a number per support."""
         return np.add.reduceat(values, np.cumsum(self.sizes) - self.sizes) if len(values) else values
 
-    def rows_of(self, unit: int, n_units: int = 1) -> slice:
-        """Return the rows of a unit, or of several that follow each other."""
+    def rows_of(self, unit: int, n_units: int) -> slice:
+        """Return the rows of so many units, from this one on."""
         start = int(self.sizes[:unit].sum())
         return slice(start, start + int(self.sizes[unit : unit + n_units].sum()))
 
@@ -340,7 +340,7 @@ class KernelModel(Model):
 
     @property
     def coefficients(self) -> Floats:
-        """Not there: it ranks by a function of a kernel."""
+        """Unavailable: a kernel perceptron has no weight vector."""
         raise AttributeError(
             "a kernel perceptron has no weights of features alone: it ranks by its supports_ with the coefficients "
             "dual_coef_, and by linear_coef_"

@@ -127,8 +127,7 @@ class ListwisePerceptron(Startable, CompiledLearner):
     def mean_loss(self) -> float:
         """Cumulative loss, 1 - measure with ties in the worst order, of ranking by the mean of all iterates.
 
-        The three losses count queries learned with `average`, times their weights, and none from before a model file of
-        an earlier version.
+        The three losses count queries learned with `average`, times their weights.
         """
         return float(self._model.require_learned().tally[MEAN_LOSS])
 

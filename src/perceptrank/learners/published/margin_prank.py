@@ -27,8 +27,6 @@ class MarginPRank(PRank):
     ----------
     margin : float ≥ 0
         Distance that scores should keep from thresholds, which move in steps of 1.
-    n_grades : int
-        Grades are 0 to n_grades - 1; larger ones count as the largest.
 
     References
     ----------

@@ -20,8 +20,6 @@ class OapBpm(PRank):
         Number of PRanks.
     share : float
         Probability that a member learns from a document.
-    n_grades : int
-        Grades are 0 to n_grades - 1; larger ones count as the largest.
     seed : int
         Seed of the draws.
 

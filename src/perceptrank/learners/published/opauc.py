@@ -87,8 +87,8 @@ class Opauc(CompiledLearner):
     The pairs of a document x with all of the other class enter through that class's mean c and covariance S: for a
     relevant x, w -= learning_rate (decay w - (x - c) + (x - c)(x - c)ᵀ w + S w); for an irrelevant one, the
     second term has the opposite sign. Learns from documents one by one, across queries; a document is relevant if its
-    grade is positive. Weights of queries are those of their documents in means, covariances and steps. Time and memory
-    are quadratic in the number of features.
+    grade is positive. Means, covariances and steps count a document by its query's weight. Time and memory are
+    quadratic in the number of features.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
     forgets nothing leads.
 
     For every stream, however it is cut into K parts, the loss is at most N times that of the best of the N copies in
-    each part, plus N (K - 1) lag + lag + N - 1 (`perceptrank.theory.drift.tracking`). With weights of queries, what is
+    each part, plus N (K - 1) lag + lag + N - 1 (`perceptrank.theory.drift.tracking`). With query weights, what is
     added is times the largest weight.
 
     Parameters

@@ -101,8 +101,8 @@ class SumModel(Model):
         for member in self.members:
             if member.model.has_transforms:
                 raise AttributeError(
-                    f"a Sum whose learners transform features, each for itself, as {member!r} does, is no vector of "
-                    "weights: look at its members, or give the transform to the Sum instead"
+                    f"there is no single weight vector, because {member!r} has its own transforms: use "
+                    "`members`, or give the transforms to the Sum"
                 )
         total: Floats = np.sum([vector / unit for vector, unit in zip(vectors, self.units, strict=True)], axis=0)
         return total
@@ -143,7 +143,7 @@ class Sum(Ensemble):
     All learners rank and learn every query. The score of a document is the sum of the learners' scores, each divided by
     the learner's spread: the mean, over all queries so far in which its scores were not all equal, of the standard
     deviation of the scores that it gave to the documents of the query before it learned from it. Before there is such
-    a query, the divisor is 1. Weights of queries are those of this mean.
+    a query, the divisor is 1. This mean is by query weight.
 
     Learners of different kinds make different mistakes, some of which cancel.
 

@@ -51,10 +51,10 @@ class TournamentModel(Model):
         return drawn
 
     def check_weights(self, weights: Floats) -> None:
-        """Raise if weights of queries are too large for the strategy."""
+        """Raise if query weights are too large for the strategy."""
         if self.strategy == "hedge" and (weights > 1.0).any():
             raise ValueError(
-                "weights must be at most 1 for strategy='hedge', whose draws are made for losses from 0 to 1, got "
+                "query_weights must be at most 1 for strategy='hedge', which needs losses from 0 to 1, got "
                 f"{weights.max()}; divide all by the largest"
             )
 
@@ -107,7 +107,7 @@ class Tournament(Ensemble):
     (rate L* + ln N) / (1 - exp(-rate)), L* being the best learner's loss, which does not grow once that learner has
     stopped losing (`perceptrank.theory.bounds.hedge`).
 
-    It replaces tuning, for example of a learning rate or of the transform. With weights of queries, sums and losses are
+    It replaces tuning, for example of a learning rate or of the transform. With query weights, sums and losses are
     weighted: plus N - 1 times the largest weight, for the leader; "hedge" takes weights up to 1, which leave its bound
     as it is.
 

@@ -171,7 +171,7 @@ class Ensemble(Composite):
     ) -> int:
         """Let every member learn a block, each with a row of scores and of masses; return as `_pass` does.
 
-        Masses are the weights of queries before, as for `_pass`.
+        Masses hold the query weights at first, as for `_pass`.
         """
         n = len(offsets) - 1
         for place, member in enumerate(state.members):

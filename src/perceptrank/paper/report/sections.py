@@ -229,7 +229,7 @@ def settings_section(result: Reproduction, version: str) -> str:
     ]
     if len(result.streams) > 1:
         facts += [
-            ["scaling of real data sets", settings.scaling],
+            ["transform of real data sets", settings.transform],
             ["order of their queries", settings.order],
             ["passes over them", str(settings.passes)],
         ]

@@ -10,7 +10,6 @@ from typing import Any
 from starlette.requests import Request
 
 NAME = "perceptrank.serve"
-FORMATS = ("text", "json")
 
 
 class _Handler(logging.Handler):

@@ -36,7 +36,7 @@ def open_log(folder: Path, database: str | None = None, *, read_only: bool = Fal
     return log
 
 
-def ranker_names(folder: Path, database: str | None = None) -> list[str]:
+def ranker_names(folder: Path, database: str | None) -> list[str]:
     """Return the names of the rankers that a folder has, or a database and the folder."""
     patterns = [f"*/{_FILE}"] + ([f"*/{_FILE}.moved"] if database is None else [])
     folders = {path.parent.name for pattern in patterns for path in folder.glob(pattern)}

@@ -38,7 +38,7 @@ class Fastfood(FourierFeatures):
     with H the Walsh-Hadamard matrix, B random signs, P a random order, G independent standard normal numbers and S such
     that rows are as long as independent standard normal vectors. Each row by itself is standard normal, so that
     products are the Gaussian kernel in expectation; rows of a block depend on each other. For 136 features and 8,192
-    random ones it takes a fourth of the time. Parameters are those of `RandomFourier`.
+    random ones it takes a fourth of the time.
 
     References
     ----------

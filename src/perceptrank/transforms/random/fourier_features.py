@@ -24,8 +24,16 @@ from perceptrank.transforms.transform import LearningTransform, check_width
 class FourierFeatures(RandomFeatures, LearningTransform):
     """Sines and cosines of w . x / width, for directions w that are standard normal each.
 
-    Parameters are those of `RandomFourier`. `width_` is the width as it is now, 0 before anything was seen; it stays as
-    it is if `frozen`.
+    `width_` is the width as it is now, 0 before anything was seen; it stays as it is if `frozen`.
+
+    Parameters
+    ----------
+    width : float, optional
+        Width of the kernel; by default it comes from the distances of documents.
+    relative_width : float
+        Width in units of the median distance.
+    after : int
+        Number of documents from which on the width stays as it is.
     """
 
     settles = True

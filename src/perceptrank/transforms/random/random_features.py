@@ -23,6 +23,19 @@ class RandomFeatures(WritingTransform):
     """Random functions of all features at once: a linear ranker on them is a non-linear one of the features.
 
     What is drawn depends on the seed and the number of features alone, on every machine: model files have these two.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of random features; an even number for `RandomFourier` and `Fastfood`.
+    orthogonal : bool
+        Make directions orthogonal. It takes time n_features d² for d features, once.
+    beside : bool
+        Keep the features themselves, in front of the random ones.
+    norm : float, optional
+        Norm of the random features: by default √(d) / 2 beside d features, else 1.
+    seed : int
+        Seed of the directions.
     """
 
     scope = "document"

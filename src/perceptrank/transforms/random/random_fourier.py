@@ -29,25 +29,6 @@ class RandomFourier(FourierFeatures):
     median distance of documents of the same query, over the queries so far (`MedianDistance`); it stays as it is from
     the end of the query on that brings their number to `after` documents. It is 1 as long as all documents are equal.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of random features, even.
-    width : float, optional
-        Width of the kernel; by default it comes from the distances of documents.
-    relative_width : float
-        Width in units of the median distance.
-    orthogonal : bool
-        Make directions orthogonal. It takes time n_features d² for d features, once.
-    beside : bool
-        Keep the features themselves, in front of the random ones.
-    norm : float, optional
-        Norm of the random features: by default √(d) / 2 beside d features, else 1.
-    after : int
-        Number of documents from which on the width stays as it is.
-    seed : int
-        Seed of the directions.
-
     References
     ----------
     - A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines".

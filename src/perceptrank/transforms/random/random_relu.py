@@ -27,13 +27,10 @@ class RandomRelu(RandomFeatures):
 
     for all w and b, times `norm`. For z = (x / √(d), bias), the product of those of two documents is |z| |z'| (sin a
     + (pi - a) cos a) / pi in expectation, a being the angle between z and z': the arc-cosine kernel. Features should be
-    on one scale: `transforms=["auto", "random-relu"]`. Nothing is learned. Other parameters are those of
-    `RandomFourier`; the norm is that where |z| = 1, in the mean.
+    on one scale: `transforms=["auto", "random-relu"]`. Nothing is learned. `norm` is that where |z| = 1, in the mean.
 
     Parameters
     ----------
-    n_features : int
-        Number of random features.
     bias : float ≥ 0
         Spread of the thresholds; 0 for none.
 
