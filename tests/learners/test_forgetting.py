@@ -207,7 +207,7 @@ def test_forgetting_is_what_its_definition_says(inner, stream, lag, weighted, se
     weights = np.ones(len(stream)) if stream.query_weights is None else stream.query_weights
     learner = pr.Forgetting(inner, half_lives=[0.5, 4], lag=lag)
     trace = learner.learn(stream, inner.measure)
-    copies = [pr.Fading(inner, half_life=one) for one in (1e15, 0.5, 4)]
+    copies = [type(inner)(**inner.get_params()), pr.Fading(inner, half_life=0.5), pr.Fading(inner, half_life=4)]
     values = np.array([one.learn(stream, inner.measure).values(inner.measure) for one in copies])
     sums, largest, leader = np.zeros(3), 0.0, 0
     for q in range(len(stream)):
