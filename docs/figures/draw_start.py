@@ -150,7 +150,7 @@ def better(page: dict[str, Any]) -> Any:
 def inside(page: dict[str, Any]) -> Any:
     """Signed shares of features, and what puts the first document ahead of the second."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.7), layout="constrained")
-    features = page["found"].features
+    features = page["explanation"].features
     shares = [one.share if one.sign == "+" else -one.share for one in features]
     _signed(left, [one.feature for one in features], shares, "share of what moves scores", ".0%")
     why = page["why"].why(page["why"].documents[0], page["why"].documents[1])
