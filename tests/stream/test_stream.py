@@ -296,3 +296,11 @@ def test_wrong_ways_to_choose_queries():
         stream.split([0.5, 0.5])
     with pytest.raises(TypeError, match="pandas or polars DataFrame, got dict"):
         pr.QueryStream.from_frame({"qid": [1]})
+
+
+@pytest.mark.parametrize(
+    "make", [pr.QueryStream.from_arrays, lambda X, grades, group: pr.QueryStream(X, grades, [0, 2])]
+)
+def test_grades_are_needed(make):
+    with pytest.raises(ValueError, match="relevance must have one grade per document, got None"):
+        make(np.ones((2, 1)), None, group=[2])

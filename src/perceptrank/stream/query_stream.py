@@ -635,7 +635,10 @@ def _by_column(
     for name in others or ():
         if columns.get(name) is not None or name == QID:
             raise ValueError(f"columns must not have {name!r}, which is an argument of its own")
-    return columns | dict(others or {})
+    columns |= dict(others or {})
+    if columns[RELEVANCE] is None:
+        raise ValueError("relevance must have one grade per document, got None")
+    return columns
 
 
 def _in_order(name: str, values: Any, rows: Ints, n_queries: int) -> Any:
