@@ -100,7 +100,7 @@ def test_wrong_tables(text, message, tmp_path):
         ('{"qid": 1, "grade": 1, "x": 1}\n{"grade": 1, "x": 1}\n', r":2:1: a row must name its query"),
         (b'{"qid": "\xff", "grade": 1, "x": 1}\n', r":1:10: text must be UTF-8"),
         ('{"qid": 1, "grade": 1, "features": [{"value": 1}]}\n', r":1:1: a feature must have a name and a value"),
-        ('{"qid": 1, "grade": 1, "features": [{"name": "a"}, {"name": "a"}]}\n', r":1:1: feature 'a' is there twice"),
+        ('{"qid": 1, "grade": 1, "features": [{"name": "a"}, {"name": "a"}]}\n', r":1:1: feature 'a' appears twice"),
         ('{"qid": 1, "grade": 1, "features": "a=1,b"}\n', r":1:1: features must be name=value,name=value, got 'b'"),
         ('{"qid": 1, "grade": 1, "features": "a=1,b=x"}\n', r":1:1: feature 'b' must be a number, got 'x'"),
         ('{"qid": 1, "hits": {"hits": [{"_id": "a"}]}}\n', r":1:1: a hit has no fields._ltrlog: ask for it"),

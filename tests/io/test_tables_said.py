@@ -81,7 +81,7 @@ def test_a_document_that_a_query_has_twice(kind, tmp_path):
     row = {"qid": "q", "docid": "a", "grade": 1, "x": 1}
     rows = [row, row | {"docid": "b"}, row | {"x": 2, "grade": 0}]
     line = 4 if kind == "csv" else 3
-    problem = rf"t.{kind}:{line}:1: document 'a' of query 'q' is there twice; `docid=…` names another column"
+    problem = rf"t.{kind}:{line}:1: document 'a' of query 'q' appears twice; `docid=…` names another column"
     path = write_rows(tmp_path, f"t.{kind}", rows)
     with pytest.raises(pr.FormatError, match=problem):
         pr.read_table(path)
@@ -93,7 +93,7 @@ def test_a_document_that_a_query_has_twice(kind, tmp_path):
     without = [row | {"docid": ""}, row | {"docid": ""}, row]
     assert pr.read_table(write_rows(tmp_path, f"t.{kind}", without)).n_documents == 3
     other = write_rows(tmp_path, f"u.{kind}", [row])
-    with pytest.raises(pr.FormatError, match=rf"u.{kind}:.*document 'a' of query 'q' is there twice"):
+    with pytest.raises(pr.FormatError, match=rf"u.{kind}:.*document 'a' of query 'q' appears twice"):
         pr.read_table([other, other])
 
 
@@ -179,8 +179,8 @@ def test_columns_that_are_not_used_are_named(kind, tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"qid": 1, "grade": 1, "x": 1, "x": 2}', "key 'x' is there twice"),
-        ('{"qid": 1, "grade": 1, "features": {"a": 1, "a": 2}}', "key 'a' is there twice"),
+        ('{"qid": 1, "grade": 1, "x": 1, "x": 2}', "key 'x' appears twice"),
+        ('{"qid": 1, "grade": 1, "features": {"a": 1, "a": 2}}', "key 'a' appears twice"),
         ('{"qid": 1, "grade": [1, 2], "x": 1}', "a grade must be a number"),
         ('{"qid": 1, "grade": 1, "features": [{"name": "a", "score": 3}]}', "a feature must have a name and a value"),
     ],

@@ -62,7 +62,7 @@ class Held(Transform):
         return Held(self.held.for_columns(names))
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
+        """Return the number of outputs for `n_features` features."""
         return self.held.n_outputs(n_features)
 
 

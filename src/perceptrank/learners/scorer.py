@@ -41,7 +41,7 @@ class Scorer:
         if n != n_rows:
             raise ValueError(
                 f"qid of make_scorer must be that of the rows that are scored, got {n} for {n_rows} rows: in "
-                f"cross-validation, leave it away and hand it on after the line {ROUTING}"
+                f"cross-validation, leave it out and pass qid to the search, after the line {ROUTING}"
             )
         last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         known = {"qid": queries} if isinstance(last, Estimator) else {}

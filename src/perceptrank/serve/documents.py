@@ -25,6 +25,7 @@ from perceptrank.kernels.arrays import Bytes, Floats, IntRows
 from perceptrank.kernels.compiled import compiled, helper, helper_inlined
 from perceptrank.serve.errors import FeatureMismatchError, InvalidRequestError, TooLargeError, UnknownError
 from perceptrank.serve.replay import Current
+from perceptrank.stream.validation import read_only
 
 MOST_DOCUMENTS = 10_000
 MOST_FEATURES = 100_000
@@ -35,7 +36,7 @@ _ZEROS = bytes(PADDING)
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
 Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
-# Without any feature there are only documents of a model that takes missing values, and features by name.
+# An empty object is a document whose features are all missing; an empty list has no meaning.
 Features = (
     Annotated[dict[Name, float | None], msgspec.Meta(max_length=MOST_FEATURES)]
     | Annotated[list[float | None], msgspec.Meta(min_length=1, max_length=MOST_FEATURES)]
@@ -99,7 +100,7 @@ def decode_query(kind: type[Message], body: bytes, current: Current) -> Message 
         X = X[:, columns]
     if _is_invalid(X, current).any():
         return None
-    message.documents = Arranged(ids, _finished(X), current.names)
+    message.documents = Arranged(ids, read_only(X + 0.0), current.names)  # -0 is 0
     return cast(Message, message)
 
 
@@ -288,18 +289,11 @@ def _matrix(
             f"document {ids[i]!r}",
             "send a number, or serve a model with the transform 'missing' first",
         )
-    return _finished(X)
+    return cast(Floats, read_only(X + 0.0))  # -0 is 0
 
 
 def _is_invalid(X: Floats, current: Current) -> np.ndarray:
     return np.isinf(X) if current.takes_missing else ~np.isfinite(X)
-
-
-def _finished(X: Floats) -> Floats:
-    """Return values with one 0, that cannot be written."""
-    X += 0.0
-    X.flags.writeable = False
-    return X
 
 
 def graded(arranged: Arranged, grades: Mapping[str, float], *, omit: bool) -> tuple[list[str], Floats, Floats]:

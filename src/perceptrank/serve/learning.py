@@ -151,7 +151,7 @@ def find_weights(learner: Learner, n_features: int, names: tuple[str, ...] | Non
 
 
 def check_width(learner: Learner, n_features: int, names: tuple[str, ...] | None) -> None:
-    """Raise `RoomError` if so many features make a model larger than any may be; one that has begun has its features.
+    """Raise `RoomError` if a model of `n_features` features would be too large; one that has begun is never checked.
 
     Allocates the model, so that a lack of memory shows before an answer is acknowledged.
     """

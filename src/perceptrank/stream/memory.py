@@ -36,7 +36,7 @@ def free_memory() -> float:
 
 @contextmanager
 def limited_room(n_bytes: int) -> Iterator[None]:
-    """Let `check_room` allow so many bytes, whatever is free: what fits is then the same everywhere and at any time."""
+    """Make `check_room` allow `n_bytes`, whatever is free, so that what fits does not depend on machine or moment."""
     token = _limit.set(n_bytes)
     try:
         yield

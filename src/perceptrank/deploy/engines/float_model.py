@@ -124,7 +124,7 @@ class FloatModel(SumTarget):
 
     @abstractmethod
     def own_notes(self, n_features: int) -> list[str]:
-        """Return what must be known of this engine, whatever the model, that has so many features with a weight."""
+        """Return notes on the engine that do not depend on the model but on its number of weighted features."""
 
     def _constant_notes(self, dropped: float) -> list[str]:
         return [*filter(None, [self.shift.promise]), *note_no_bias(dropped)]

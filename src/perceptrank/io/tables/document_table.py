@@ -85,7 +85,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"key {max(names, key=names.count)!r} is there twice")
+        raise ValueError(f"key {max(names, key=names.count)!r} appears twice")
     return values
 
 
@@ -146,7 +146,7 @@ def parse_pairs(text: str) -> dict[str, float]:
         if not has_value or not name:
             raise ValueError(f"features must be name=value,name=value, got {part[:80]!r}")
         if name in features:
-            raise ValueError(f"feature {name!r} is there twice")
+            raise ValueError(f"feature {name!r} appears twice")
         features[name] = as_number(name, value)
     return features
 
@@ -220,7 +220,7 @@ def _read_hit(hit: Any, outer: dict[str, Any]) -> Document:
         for name, value in _as_features(values).items():
             full = f"{log}.{name}" if len(entries) > 1 else name
             if full in features:
-                raise ValueError(f"feature {full!r} is there twice")
+                raise ValueError(f"feature {full!r} appears twice")
             features[full] = value
     own = {name: item for name, item in hit.items() if name[0:1] != "_" and not isinstance(item, (dict, list))}
     ids = {"_id": hit["_id"]} if "_id" in hit else {}
@@ -263,7 +263,7 @@ def _as_features(value: Any) -> dict[str, float]:
             if not isinstance(name, str) or len(item) != 1 + ("value" in item):
                 raise ValueError(f"a feature must have a name and a value, got {str(item)[:80]}")
         if name in features:
-            raise ValueError(f"feature {name!r} is there twice")
+            raise ValueError(f"feature {name!r} appears twice")
         features[name] = as_number(name, number)
     return features
 

@@ -510,7 +510,7 @@ def _check_documents(rows: Rows, documents: dict[str, set[str]]) -> None:
         if len(new) < stop - start or not known.isdisjoint(new):
             for row in range(start, stop):
                 if ids[row] in known:
-                    problem = f"document {ids[row]!r} of query {qid!r} is there twice"
+                    problem = f"document {ids[row]!r} of query {qid!r} appears twice"
                     ways = "`docid=…` names another column of documents"
                     raise FormatError(rows.path, rows.line(row), 1, f"{problem}; {ways}")
                 known |= {ids[row]} - {""}

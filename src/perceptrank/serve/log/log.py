@@ -66,7 +66,7 @@ class Log(ABC):
 
     @abstractmethod
     def make_room(self, n_bytes: int) -> None:
-        """Raise if so many bytes cannot be appended."""
+        """Raise if `n_bytes` cannot be appended."""
 
     @abstractmethod
     def end(self) -> tuple[int, bytes]:

@@ -129,7 +129,7 @@ def check_addition(name: str, measure: str) -> Callable[[Current, Learner], Entr
 
 
 def check_challenger_width(name: str, learner: Learner, n_features: int, names: tuple[str, ...] | None) -> None:
-    """Raise if so many features are too many for a challenger."""
+    """Raise if a challenger has no room for a model of `n_features` features."""
     try:
         check_width(learner, n_features, names)
     except RoomError as error:
