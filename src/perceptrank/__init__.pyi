@@ -1,5 +1,6 @@
 """The public names, one line each: what `perceptrank/__init__.py` loads when it is first used."""
 
+from . import clicks as clicks
 from . import deploy as deploy
 from . import distributed as distributed
 from . import evaluation as evaluation

@@ -1,0 +1,5 @@
+"""What clicks say: simulated users, exploration policies, position bias, and judgements from clicks."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,1 @@
+"""What clicks say: simulated users, exploration policies, position bias, and judgements from clicks."""
