@@ -152,7 +152,7 @@ class DelimitedTable:
             return self._place(chunk, row, column)
 
         qids = frame[texts.pop("qid")].to_numpy()
-        columns: dict[str, Any] = {column_of(role).name: _as_texts(frame[name]) for role, name in texts.items()}
+        columns: dict[str, Any] = {column_of(role).name: as_texts(frame[name]) for role, name in texts.items()}
         for role, name in numbers.items():
             columns[column_of(role).name] = np.array(frame[name].to_numpy(), dtype=np.float64)
         X = np.empty((len(qids), 0), self._wanted.dtype)
@@ -275,7 +275,7 @@ def open_delimited(path: str, format: Format, wanted: Wanted) -> DelimitedTable 
     return DocumentTable(path, format, wanted._replace(features=None), table.documents)
 
 
-def _as_texts(column: Any) -> Texts:
+def as_texts(column: Any) -> Texts:
     """Return a column of text, "" where there is none, without an object for each."""
     filled = column.fill_null("")
     starts = np.zeros(len(filled) + 1, np.int64)
