@@ -87,6 +87,8 @@ class Run:
 
 def fingerprint(block: "pr.QueryStream", q: int) -> str:
     """Return a hash of a query: its name, grades, places, clicks and features."""
+    import numpy as np
+
     from perceptrank.stream.sparse import SparseFeatures
 
     start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
@@ -96,7 +98,7 @@ def fingerprint(block: "pr.QueryStream", q: int) -> str:
         digest.update(array.tobytes())
     for name in ("relevance", "place", "clicked"):
         if name in block.columns:
-            digest.update(block.columns[name][start:stop].tobytes())
+            digest.update(np.asarray(block.columns[name][start:stop]).tobytes())
     return digest.hexdigest()[:32]
 
 
