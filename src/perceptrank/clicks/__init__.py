@@ -1,4 +1,4 @@
-"""What clicks say: simulated users, exploration policies, position bias, and judgements from clicks."""
+"""Clicks: simulated users, exploration policies, position bias, and judgements from clicks."""
 
 import lazy_loader
 
