@@ -236,7 +236,7 @@ class QueryStream:
         return cast(Floats, self._documents[RELEVANCE])
 
     @property
-    def place(self) -> Ints | None:
+    def place(self) -> npt.NDArray[np.int32] | None:
         """Places at which documents were shown, from 1 on; 0 for those that were not."""
         return self._documents.get(PLACE)
 
