@@ -20,7 +20,7 @@ _SORT = ["_seq_no", "_index"]
 
 
 class _Api(NamedTuple):
-    """How an engine names its points in time."""
+    """Paths and names that an engine has for points in time."""
 
     engine: str
     first_version: tuple[int, int]
