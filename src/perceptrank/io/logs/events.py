@@ -1,7 +1,9 @@
 """Events and queries of a log, whatever its kind, as data frames; and what a session, a time and a place are in them.
 
-Events have an `id`, `qid`, `docid`, `session`, `is_click` (else it is an impression), `user_query`, `ordinal`, `time`;
-queries have a `qid`, `user_query`, `hits`, `session`, `time`, and the `offset` of the first hit.
+Events have an `id`, `qid`, `docid`, `session`, `is_click` (else it is an impression), `user_query`, `ordinal`,
+`has_ordinal` (which may be none that is valid) and `time`; `amount` is 1 for a click, and `examined` and `hit`, 0 for
+what was not shown, are known of tables only. Queries have a `qid`, `user_query`, `hits`, `session`, `time`, and the
+`offset` of the first hit.
 """
 
 from __future__ import annotations
@@ -10,6 +12,11 @@ from typing import Any, NamedTuple
 
 from perceptrank.io.logs.report import Counts
 
+_EVENTS = (
+    *("id", "qid", "docid", "session", "is_click", "user_query", "ordinal", "has_ordinal", "time"),
+    *("amount", "examined", "hit"),
+)
+_QUERIES = ("qid", "user_query", "hits", "session", "time", "offset")
 _SECONDS_BELOW = 10**11  # as milliseconds, this was in 1973
 _FORMATS = ("%+", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 
@@ -20,9 +27,24 @@ class Log(NamedTuple):
     events: Any
     queries: Any
 
-    def filter(self, condition: Any) -> Log:
-        """Return the rows of both that meet a condition."""
-        return Log(self.events.filter(condition), self.queries.filter(condition))
+    @classmethod
+    def of(cls, pl: Any, events: Any, queries: Any = None) -> Log:
+        """Return a log whose columns are complete and in order."""
+        unknown = {
+            "ordinal": pl.Int64,
+            "examined": pl.Float64,
+            "hit": pl.Int64,
+            "id": pl.String,
+            "user_query": pl.String,
+        }
+        added = {name: pl.lit(None, kind) for name, kind in unknown.items()}
+        added |= {"has_ordinal": pl.lit(False), "amount": pl.col("is_click").cast(pl.Float64)}
+        added = {name: value for name, value in added.items() if name not in events.columns}
+        if queries is None:
+            queries = pl.DataFrame(schema=dict.fromkeys(("qid", "user_query", "session"), pl.String)).with_columns(
+                hits=pl.lit(None, pl.List(pl.String)), time=pl.lit(None, pl.Datetime("ms")), offset=pl.lit(0, pl.Int64)
+            )
+        return cls(events.with_columns(**added).select(_EVENTS), queries.select(_QUERIES))
 
 
 def join_logs(pl: Any, logs: list[Log]) -> Log:

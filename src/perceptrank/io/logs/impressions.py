@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.logs import metarank, site_search, ubi
+from perceptrank.io.logs import click_table, metarank, site_search, ubi
 from perceptrank.io.logs.events import Log, join_logs
 from perceptrank.io.logs.features import FeatureTable
 from perceptrank.io.logs.joining import (
@@ -25,7 +25,7 @@ from perceptrank.io.logs.joining import (
     pair_documents,
     place_documents,
 )
-from perceptrank.io.logs.records import Source, first_record, name_of, read_records
+from perceptrank.io.logs.records import Layout, Source, first_record, name_of, read_records
 from perceptrank.io.logs.report import ClickReport, Counts
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.sources import table_format_of_name
@@ -34,7 +34,7 @@ from perceptrank.io.tables.delimited import as_texts, import_polars
 from perceptrank.stream.columns import CLICKED, DOCID, EXAMINED, PLACE, QID, SESSION, TIME, USER_QUERY, count_gaps
 from perceptrank.stream.query_stream import QueryStream
 
-_KINDS: dict[str, Any] = {"ubi": ubi, "metarank": metarank, "site_search": site_search}
+_KINDS: dict[str, Any] = {"ubi": ubi, "metarank": metarank, "site_search": site_search, "table": click_table}
 
 
 def find_kind(source: Source) -> str:
@@ -44,7 +44,10 @@ def find_kind(source: Source) -> str:
     record = first_record(source)
     if record.get("event", "") in metarank.EVENTS and not record.keys().isdisjoint(("id", "item", "user", "items")):
         return "metarank"
-    if not record.keys().isdisjoint(("action_name", "query_response_hit_ids")) or {"query_id", "user_query"} <= record.keys():
+    if (
+        not record.keys().isdisjoint(("action_name", "query_response_hit_ids"))
+        or {"query_id", "user_query"} <= record.keys()
+    ):
         return "ubi"
     if not record.keys().isdisjoint(site_search.NAMES):
         return "site_search"
@@ -57,8 +60,8 @@ def find_kind(source: Source) -> str:
     )
 
 
-class EventLog:
-    """A log of events, and the queries that they belong to."""
+class ClickLog:
+    """A log of clicks: events, and the queries that they belong to, or a table; `roles` are the columns of a table."""
 
     def __init__(
         self,
@@ -66,15 +69,26 @@ class EventLog:
         sources: list[Source],
         clicks: Sequence[str] | None,
         settings: Settings,
-        features: FeatureTable | None,
         report: Callable[[ClickReport], object] | None,
         progress: Callable[[int, int], object] | None,
+        roles: Mapping[str, str | None],
     ) -> None:
         self._kind, self._sources, self._module = kind, sources, _KINDS[kind]
-        self._clicks = self._module.CLICKS if clicks is None else tuple(clicks)
-        self._settings = settings._replace(window_ms=getattr(self._module, "WINDOW_MS", None))
-        self._features, self._report, self._progress = features, report, progress
+        self._clicks = getattr(self._module, "CLICKS", ()) if clicks is None else tuple(clicks)
+        self._report, self._progress, self._roles = report, progress, roles
+        self.features: FeatureTable | None = None
         self.files = [name_of(source) for source in sources]
+        self._settings = settings._replace(window_ms=getattr(self._module, "WINDOW_MS", None))
+        if kind == "table":
+            is_ours = all(click_table.counts_from_one(self.layout(source)) for source in sources)
+            first_place = 1 if is_ours and settings.first_place is None else settings.first_place
+            self._settings = settings._replace(impressions="shown", first_place=first_place)
+
+    def layout(self, source: Source) -> Layout:
+        """Return where the fields stand in the records of a source."""
+        if self._kind == "table":
+            return click_table.find_layout(name_of(source), first_record(source), self._roles)
+        return cast(Layout, self._module.LAYOUT)
 
     def streams(self, *, in_memory: bool) -> Iterator[QueryStream]:
         """Read the impressions, all at once or in groups; end with the report, or a warning."""
@@ -96,8 +110,13 @@ class EventLog:
 
             if self._kind == "ubi":
                 ubi.note_version(first_record(source), counts)
-            for frame in read_records(source, self._module.LAYOUT, progress):
-                yield drop_nameless(self._module.split_records(frame, self._clicks, counts), counts)
+            layout = self.layout(source)
+            for frame in read_records(source, layout, progress):
+                if self._kind == "table":
+                    log = click_table.split_records(frame, name_of(source), layout, counts)
+                else:
+                    log = self._module.split_records(frame, self._clicks, counts)
+                yield drop_nameless(log, counts)
 
     def _join(self, groups: Iterable[Log], counts: Counts) -> Iterator[QueryStream]:
         pl = import_polars()
@@ -118,7 +137,7 @@ class EventLog:
         if settings.max_session_clicks is not None and sessions:
             totals = pl.concat(sessions).group_by("session").agg(pl.col("n").sum())
             robots = totals.filter(pl.col("n") > settings.max_session_clicks)["session"]
-        builder = StreamBuilder(self._features, counts)
+        builder = StreamBuilder(self.features, counts)
         again = (pair_documents(drop_repeated(log, counts), settings, counts) for log in groups)
         for pairs, queries in in_memory or again:
             stream = builder.build(*place_documents(pairs, queries, robots, first_place, settings, counts))
@@ -133,7 +152,7 @@ def tell(report: ClickReport, call: Callable[[ClickReport], object] | None) -> N
     if call is not None:
         call(report)
     elif report.dropped or report.left_out or report.noted or (report.detected and report.first_place == 0):
-        warnings.warn(str(report), stacklevel=4)
+        warnings.warn(str(report), stacklevel=5)
 
 
 class StreamBuilder:
@@ -141,12 +160,15 @@ class StreamBuilder:
 
     def __init__(self, features: FeatureTable | None, counts: Counts) -> None:
         self._features, self._counts = features, counts
+        if features is not None:
+            features.start()
         self._last_time = np.datetime64("NaT", "ms")
         self._sample = ""
 
-    def build(self, documents: Any, queries: Any, X: Any = None) -> QueryStream | None:
+    def build(self, documents: Any, queries: Any) -> QueryStream | None:
         """Return a stream of documents, sorted by query and place, and of queries; None if no document is left."""
         pl = import_polars()
+        X = np.empty((len(documents), 0), np.float32)
         if self._features is not None:
             X, documents, queries = self._join_features(pl, documents, queries)
         if not len(documents):
@@ -158,7 +180,7 @@ class StreamBuilder:
         clicked = documents["clicked"].to_numpy().astype(np.float64)
         self._count(times, place, clicked, offsets)
         return QueryStream._trusted(
-            np.empty((len(numbers), 0), np.float32) if X is None else X,
+            X,
             offsets,
             {
                 DOCID: as_texts(documents["docid"]),
@@ -172,7 +194,7 @@ class StreamBuilder:
                 SESSION: as_texts(queries["session"]),
                 USER_QUERY: as_texts(queries["user_query"]),
             },
-            None if self._features is None else self._features.names,
+            None if self._features is None else self._features.names or None,
         )
 
     def _join_features(self, pl: Any, documents: Any, queries: Any) -> tuple[Any, Any, Any]:
@@ -187,7 +209,7 @@ class StreamBuilder:
         counts.dropped["on documents without features"] += int((lacking["clicked"] > 0).sum())
         counts.left_out["documents without features"] += len(lacking)
         documents = documents.filter(rows.is_not_null())
-        with_features = queries.join(documents.select("q").unique(), on="q", how="semi", maintain_order="left")
+        with_features = queries.join(documents.select("q"), on="q", how="semi").sort("q")
         counts.left_out["impressions without features"] += len(queries) - len(with_features)
         return features.X[rows.drop_nulls().to_numpy()], documents, with_features
 

@@ -25,7 +25,7 @@ _DOCUMENTS = {4: "documents whose place is unknown", 5: "documents at the place 
 
 
 class Settings(NamedTuple):
-    """How a log is read; see `read_clicks`."""
+    """Settings of `read_clicks`."""
 
     first_place: int | None
     max_session_clicks: int | None
@@ -93,7 +93,7 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
     events, given = log
     queries = _join_queries(pl, events, given, counts)
     numbers = queries.select("qid", "q", "time")
-    events = events.join(numbers.rename({"time": "begun"}), on="qid", how="left").with_row_index("row")
+    events = events.with_row_index("row").join(numbers.rename({"time": "begun"}), on="qid", how="left")
     if settings.window_ms is not None:
         events = _close_windows(pl, events, settings.window_ms, counts)
     counts.noted["clicks before the time of their query"] += int(
@@ -117,11 +117,13 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
     logged = events.select(
         "q",
         "docid",
-        seen=~is_click,
+        seen=~is_click & pl.col("hit").is_null(),
         n=is_click.cast(pl.UInt32),
         shown=pl.when(~is_click).then(ordinal),
         clicked_at=pl.when(is_click).then(ordinal),
-        hit=pl.lit(None, pl.Int64),
+        amount="amount",
+        examined="examined",
+        hit="hit",
         row=pl.col("row").cast(pl.Int64),
     )
     nothing = pl.lit(None, pl.Int64)
@@ -132,6 +134,8 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
         n=pl.lit(0, pl.UInt32),
         shown=nothing,
         clicked_at=nothing,
+        amount=pl.lit(0.0),
+        examined=pl.lit(None, pl.Float64),
         hit=pl.col("hit").cast(pl.Int64),
         row=pl.col("hit").cast(pl.Int64) - MOST_PLACES * 1000,
     )
@@ -143,13 +147,15 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
             pl.col("n").sum(),
             pl.col("shown").min(),
             pl.col("clicked_at").min(),
+            pl.col("amount").max(),
+            pl.col("examined").max(),
             pl.col("hit").min(),
             pl.col("row").min(),
-            n_places=pl.col("shown").n_unique() - pl.col("shown").is_null().any(),
+            last_shown=pl.col("shown").max(),
         )
     )
     counts.noted["documents with two places in an impression, which have the upper one"] += int(
-        pairs.select((pl.col("n_places") > 1).sum()).item()
+        pairs.select((pl.col("last_shown") > pl.col("shown")).sum()).item()
     )
     flags = pairs.group_by("q").agg(
         is_seen=pl.col("seen").any(), is_listed=(pl.col("seen") | pl.col("hit").is_not_null()).any()
@@ -165,16 +171,21 @@ def _join_queries(pl: Any, events: Any, given: Any, counts: Counts) -> Any:
     first = [pl.col(name).drop_nulls().first() for name in ("user_query", "session")]
     time, n_lists = pl.col("time").min(), (pl.col("hits").list.len() > 0).sum()
     known = given.group_by("qid").agg(*first, time, n_lists=n_lists)
-    counts.noted["queries with several lists of results, of which the first is taken"] += int((known["n_lists"] > 1).sum())
+    counts.noted["queries with several lists of results, of which the first is taken"] += int(
+        (known["n_lists"] > 1).sum()
+    )
     logged = events.group_by("qid").agg(*first, time)
     qids = pl.concat([given.select("qid"), events.select("qid")]).unique(maintain_order=True)
-    both = qids.join(known, on="qid", how="left").join(logged, on="qid", how="left", suffix="_logged")
-    return both.select(
+    both = (
+        qids.with_row_index("q").join(known, on="qid", how="left").join(logged, on="qid", how="left", suffix="_logged")
+    )
+    return both.sort("q").select(
+        "q",
         "qid",
         user_query=pl.coalesce("user_query", "user_query_logged"),
         session=pl.coalesce("session_logged", "session"),
         time=pl.coalesce("time", "time_logged"),
-    ).with_row_index("q")
+    )
 
 
 def _close_windows(pl: Any, events: Any, window_ms: int, counts: Counts) -> Any:
@@ -217,28 +228,49 @@ def place_documents(
     is_clicked, seen, is_seen = pl.col("n") > 0, pl.col("seen"), pl.col("is_seen")
     in_list = seen | hit.is_not_null()
     place = (
-        pl.when(~is_seen).then(hit).when(seen).then(pl.coalesce(logged, hit)).when(is_clicked & in_list).then(pl.coalesce(clicked, hit))
-        .when(in_list).then(0)
+        pl.when(~is_seen)
+        .then(hit)
+        .when(seen)
+        .then(pl.coalesce(logged, hit))
+        .when(is_clicked & in_list)
+        .then(pl.coalesce(clicked, hit))
+        .when(in_list)
+        .then(0)
     )
     pairs = pairs.with_columns(place=place).with_columns(
-        reason=pl.when("is_robot").then(1).when(~pl.col("is_listed")).then(2).when(~in_list).then(3)
-        .when(pl.col("place").is_null()).then(4).otherwise(0)
+        reason=pl.when("is_robot")
+        .then(1)
+        .when(~pl.col("is_listed"))
+        .then(2)
+        .when(~in_list)
+        .then(3)
+        .when(pl.col("place").is_null())
+        .then(4)
+        .otherwise(0)
     )
     dropped = [pairs.filter(pl.col("reason") > 0)]
     pairs = pairs.filter(pl.col("reason") == 0).sort("q", pl.col("place") == 0, "place", ~pl.col("seen"), "row")
-    is_taken = (pl.col("place") > 0) & (pl.col("place") == pl.col("place").shift(1)) & (pl.col("q") == pl.col("q").shift(1))
+    is_taken = (
+        (pl.col("place") > 0) & (pl.col("place") == pl.col("place").shift(1)) & (pl.col("q") == pl.col("q").shift(1))
+    )
     pairs = pairs.with_columns(is_taken=is_taken.fill_null(False))
     dropped.append(pairs.filter("is_taken").with_columns(reason=pl.lit(5)))
     pairs = pairs.filter(~pl.col("is_taken"))
     _count_dropped(pl, dropped, settings, counts)
-    n_robots, n_unlisted = queries.select(pl.col("is_robot").sum(), (~pl.col("is_listed") & ~pl.col("is_robot")).sum()).row(0)
+    n_robots, n_unlisted = queries.select(
+        pl.col("is_robot").sum(), (~pl.col("is_listed") & ~pl.col("is_robot")).sum()
+    ).row(0)
     if n_robots:
         counts.left_out[f"impressions of sessions with more than {settings.max_session_clicks:,} clicks"] += n_robots
     counts.left_out["queries whose results are unknown"] += n_unlisted
-    unknown = pl.when(is_seen & (settings.impressions == "seen")).then((seen | is_clicked).cast(pl.Float64)).otherwise(float("nan"))
+    unknown = (
+        pl.when(is_seen & (settings.impressions == "seen"))
+        .then((seen | is_clicked).cast(pl.Float64))
+        .otherwise(float("nan"))
+    )
     counts.repeated += int(pairs.select((pl.col("n").cast(pl.Int64) - 1).clip(0).sum()).item())
-    pairs = pairs.select("q", "docid", "place", clicked=is_clicked.cast(pl.Float64), examined=unknown)
-    return pairs, queries.join(pairs.select("q").unique(), on="q", how="semi")
+    pairs = pairs.select("q", "docid", "place", clicked="amount", examined=pl.coalesce("examined", unknown))
+    return pairs, queries.join(pairs.select("q"), on="q", how="semi").sort("q")
 
 
 def _count_dropped(pl: Any, parts: list[Any], settings: Settings, counts: Counts) -> None:

@@ -42,7 +42,9 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     count_actions("interactions of the type", interactions.filter(~pl.col("type").is_in(clicks))["type"], counts)
     chosen = interactions.filter(pl.col("type").is_in(clicks))
     rankings = frame.filter((event == "ranking") & pl.col("id").is_not_null()).with_row_index("row")
-    counts.left_out["rankings without an id"] += int(frame.select(((event == "ranking") & pl.col("id").is_null()).sum()).item())
+    counts.left_out["rankings without an id"] += int(
+        frame.select(((event == "ranking") & pl.col("id").is_null()).sum()).item()
+    )
     asked = (
         rankings.select("row", "names", "values")
         .filter(pl.col("names").list.len() > 0)
@@ -51,24 +53,22 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
         .unique("row", keep="first")
         .select("row", user_query="values")
     )
-    return Log(
+    return Log.of(
+        pl,
         chosen.select(
             "id",
             qid="ranking",
             docid="item",
             session=session,
             is_click=pl.lit(True),
-            user_query=pl.lit(None, pl.String),
-            ordinal=pl.lit(None, pl.Int64),
-            has_ordinal=pl.lit(False),
             time=parse_times(pl, chosen["time"], counts),
         ),
-        rankings.join(asked, on="row", how="left").select(
+        rankings.join(asked, on="row", how="left", maintain_order="left").select(
             "user_query",
             "hits",
             qid="id",
             session=session,
             time=parse_times(pl, rankings["time"], counts),
             offset=pl.lit(0, pl.Int64),
-        ).select("qid", "user_query", "hits", "session", "time", "offset"),
+        ),
     )

@@ -8,14 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.logs.click_table import ClickTable
 from perceptrank.io.logs.features import FeatureTable
-from perceptrank.io.logs.impressions import EventLog, find_kind
+from perceptrank.io.logs.impressions import ClickLog, find_kind
 from perceptrank.io.logs.joining import Settings
 from perceptrank.io.logs.records import Logs, as_sources
 from perceptrank.io.logs.report import ClickReport
 from perceptrank.io.paths import PathLike
-from perceptrank.io.tables.reader import as_wanted
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.query_stream import BLOCK_BYTES, MISSING, QueryStream
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
@@ -213,7 +211,7 @@ def _open_log(
     dtype: npt.DTypeLike,
     report: Report | None,
     progress: Callable[[int, int], object] | None,
-) -> EventLog | ClickTable:
+) -> ClickLog:
     """Check the arguments, and open a log of events or a table."""
     check_choice("kind", kind, _KINDS)
     check_choice("impressions", settings.impressions, ("seen", "shown"))
@@ -224,16 +222,18 @@ def _open_log(
         check_positive_whole("max_session_clicks", settings.max_session_clicks)
     if isinstance(clicks, str):
         clicks = (clicks,)
-    sources = as_sources("events", events)
+    sources = as_sources(events)
     kind = find_kind(sources[0]) if kind == "auto" else kind
-    table = None
+    if kind == "table" and (queries is not None or clicks is not None):
+        raise ValueError("queries and clicks must not be given for a table: its rows have both")
+    sources = [*([] if queries is None else as_sources(queries)), *sources]
+    log = ClickLog(kind, sources, clicks, settings, report, progress, roles)
     if feature_paths is not None:
-        table = FeatureTable(feature_paths, roles, features, missing, dtype)
-    if kind != "table":
-        if queries is not None:
-            sources = [*as_sources("queries", queries), *sources]
-        return EventLog(kind, sources, clicks, settings, table, report, progress)
-    if queries is not None or clicks is not None:
-        raise ValueError("queries and clicks must not be given for a table: its rows name the query, and have the clicks")
-    wanted = as_wanted(roles, None if table else features, dtype)
-    return ClickTable(sources, wanted, missing, settings, table, report, progress)
+        log.features = FeatureTable(feature_paths, roles, features, missing, dtype)
+    elif kind == "table":
+        layout = log.layout(sources[0])
+        own = {"qid": layout["qid"][0], "docid": layout["docid"][0]}
+        taken = {name for source in sources for (name,) in log.layout(source).values()}
+        table = FeatureTable(log.files, own, features, missing, dtype, without=taken)
+        log.features = table if table.names else None
+    return log

@@ -1,7 +1,7 @@
 """Records of a log as data frames of texts: lines of JSON, answers of a search API, Parquet, or dictionaries.
 
-A `Layout` says where the fields stand in a record. Lines are parsed by polars, chunk by chunk; what it refuses, and what
-does not stand one record to a line, is read by the module json, which is slower and tells which line is wrong.
+A `Layout` says where the fields stand in a record. Lines are parsed by polars, chunk by chunk; what it refuses, and
+what does not stand one record to a line, is read by the module json, which is slower and tells which line is wrong.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any, TypeAlias
 
 from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.paths import PathLike, find_paths
+from perceptrank.io.sources import table_format_of_name
 from perceptrank.io.tables.chunks import Progress, read_chunks, read_head
-from perceptrank.io.tables.delimited import import_polars
+from perceptrank.io.tables.columns import Wanted
+from perceptrank.io.tables.delimited import DelimitedTable, import_polars
 
 Record: TypeAlias = Mapping[str, Any]
 Logs: TypeAlias = PathLike | Iterable[PathLike] | Iterable[Record] | Callable[[], Iterable[Record]]
@@ -28,13 +30,11 @@ _ACTIONS = ("index", "create")  # of bulk requests, on a line of their own befor
 _PARQUET = b"PAR1"
 
 
-def as_sources(name: str, logs: Any) -> list[Source]:
+def as_sources(logs: Any) -> list[Source]:
     """Return the sources of a log: paths, records in memory, or a callable that returns an iterator of records."""
     if callable(logs):
         return [logs]
     if not isinstance(logs, (str, os.PathLike)) and isinstance(logs, Iterable):
-        if iter(logs) is logs:
-            raise TypeError(f"{name} must be re-iterable: paths, a list of records, or a callable that returns them")
         logs = list(logs)
         if logs and all(isinstance(record, Mapping) for record in logs):
             return [lambda: logs]
@@ -55,11 +55,13 @@ def is_parquet(source: Source) -> bool:
 
 
 def first_record(source: Source) -> Record:
-    """Return the first record, with the names of the columns if it is of a Parquet file."""
+    """Return the first record; of a Parquet file or a table with a delimiter, the names of its columns."""
     if not isinstance(source, str):
         return next(iter(source()), {})
     if is_parquet(source):
         return dict.fromkeys(_parquet_schema(source))
+    if table := _open_delimited(source):
+        return dict.fromkeys([*table.columns.roles.values(), *table.columns.ignored])
     return next((record for _, record in _json_records(source)), {})
 
 
@@ -70,10 +72,20 @@ def read_records(source: Source, layout: Layout, progress: Progress | None = Non
         yield from _frames(name_of(source), numbered, layout)
     elif is_parquet(source):
         yield _read_parquet(source, layout)
+    elif table := _open_delimited(source):
+        for frame in table.texts([name for (name,) in layout.values()], progress):
+            yield frame.select(**{column: name for column, (name,) in layout.items()})
     elif (form := _form_of(source)) == "document":
         yield from _frames(source, _json_records(source), layout)
     else:
         yield from _read_lines(source, layout, form == "bulk", progress)
+
+
+def _open_delimited(path: str) -> DelimitedTable | None:
+    format = table_format_of_name(path)
+    if format not in ("csv", "tsv"):
+        return None
+    return DelimitedTable(path, format, Wanted({}, required=frozenset(), with_features=False))
 
 
 def _form_of(path: str) -> str:

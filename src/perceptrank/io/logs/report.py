@@ -1,4 +1,4 @@
-"""What was read of a log of clicks, and what was left out and why."""
+"""Reports on logs of clicks: counts of what was read, and of what was left out and why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class ClickReport:
-    """What a log of clicks holds, and what was left out of it.
+    """Counts of what was read of a log of clicks, and of what was left out.
 
     Every click is accounted for: those that were read are `clicks` and `repeated`, the others are in `dropped`.
 

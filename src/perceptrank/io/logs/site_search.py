@@ -58,14 +58,13 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     counts.left_out["records that are neither an event nor an answer with its id"] += len(answers.filter(~is_named))
     answers = answers.filter(is_named)
     page, per_page, offset = (pl.col(name).cast(pl.Int64, strict=False) for name in ("page", "per_page", "offset"))
-    return Log(
+    return Log.of(
+        pl,
         chosen.select(
-            id=pl.lit(None, pl.String),
             qid=qid,
             docid="documents",
             session=session,
             is_click=action != VIEW,
-            user_query=pl.lit(None, pl.String),
             ordinal=number,
             has_ordinal=pl.col("positions").is_not_null(),
             time="time",

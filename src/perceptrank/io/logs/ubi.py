@@ -46,33 +46,35 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     is_query = is_named & (pl.col("user_query").is_not_null() | pl.col("hits").is_not_null())
     counts.left_out["records that are neither an event nor a query with its id"] += len(others.filter(~is_query))
     session = pl.coalesce("session", "client")
-    return Log(
+    queries = others.filter(is_query)
+    return Log.of(
+        pl,
         chosen.select(
             "id",
             "qid",
             "docid",
+            "user_query",
             session=session,
             is_click=action != IMPRESSION,
-            user_query="user_query",
-            ordinal=_ordinals(pl),
+            ordinal=_ordinals(pl, chosen["ordinal"]),
             has_ordinal=pl.col("ordinal").is_not_null() & (pl.col("ordinal") != "{}"),
             time=parse_times(pl, chosen["time"], counts),
         ),
-        others.filter(is_query).select(
+        queries.select(
             "qid",
             "user_query",
             "hits",
             session=session,
-            time=parse_times(pl, others.filter(is_query)["time"], counts),
+            time=parse_times(pl, queries["time"], counts),
             offset=pl.lit(0, pl.Int64),
         ),
     )
 
 
-def _ordinals(pl: Any) -> Any:
+def _ordinals(pl: Any, texts: Any) -> Any:
     """Return ordinals, which are numbers, or, up to version 1.2, objects with an index."""
-    text = pl.col("ordinal")
-    return pl.coalesce(
-        text.cast(pl.Int64, strict=False),
-        text.str.extract(r'^\{"index": ?"?(-?[0-9]+)"?\}$').cast(pl.Int64, strict=False),
-    )
+    numbers = texts.cast(pl.Int64, strict=False)
+    if numbers.null_count() == texts.null_count():
+        return numbers
+    index = texts.str.extract(r'^\{"index": ?"?(-?[0-9]+)"?\}$').cast(pl.Int64, strict=False)
+    return numbers.zip_with(numbers.is_not_null(), index)
