@@ -1,5 +1,12 @@
-"""What clicks say: simulated users, exploration policies, position bias, and judgements from clicks."""
+"""Clicks: simulated users, exploration policies, position bias, and judgements from clicks."""
 
+from .policies import FairPairs as FairPairs
+from .policies import NoExploration as NoExploration
+from .policies import PlackettLuce as PlackettLuce
+from .policies import Policy as Policy
+from .policies import Shown as Shown
+from .policies import Shuffle as Shuffle
+from .policies import policy as policy
 from .users.adversarial import contrary as contrary
 from .users.adversarial import corrupted as corrupted
 from .users.adversarial import only_place as only_place

@@ -92,16 +92,14 @@ def user(name: str, *, grades: int = 5, stop: str = "click") -> User:
 
     Notes
     -----
-    Probabilities of a click by grade, and of stopping in parentheses:
+    Probabilities of a click by grade 0 to 4 and 0 to 2, and of stopping in parentheses:
 
-    ============= =============================================== ================================
-    name          grades 0 to 4                                   grades 0 to 2
-    ============= =============================================== ================================
-    perfect       0 .2 .4 .8 1 (0)                                0 .5 1 (0)
-    navigational  .05 .3 .5 .7 .95 (.2 .3 .5 .7 .9)               .05 .5 .95 (.2 .5 .9)
-    informational .4 .6 .7 .8 .9 (.1 .2 .3 .4 .5)                 .4 .7 .9 (.1 .3 .5)
-    almost-random .4 .45 .5 .55 .6 (.5)                           .4 .5 .6 (.5)
-    ============= =============================================== ================================
+    - perfect: 0 .2 .4 .8 1 (0) and 0 .5 1 (0),
+    - navigational: .05 .3 .5 .7 .95 (.2 .3 .5 .7 .9) and .05 .5 .95 (.2 .5 .9),
+    - informational: .4 .6 .7 .8 .9 (.1 .2 .3 .4 .5) and .4 .7 .9 (.1 .3 .5),
+    - almost-random: .4 .45 .5 .55 .6 (.5) and .4 .5 .6 (.5).
+
+    For grades 0 and 1, they are the first and the last of these.
 
     References
     ----------
