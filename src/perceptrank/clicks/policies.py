@@ -17,7 +17,7 @@ Names: TypeAlias = npt.NDArray[np.str_]
 
 
 class Shown(NamedTuple):
-    """What a policy shows; for several lists, one row each.
+    """Documents that a policy shows; for several lists, one row each.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Policy(ABC):
     >>> import numpy as np
     >>> import perceptrank as pr
     >>> pr.clicks.FairPairs().show([0.1, 0.4, 0.3, 0.2], 3, np.random.default_rng(1))
-    Shown(order=array([2, 1, 3]), propensity=array([0.5, 0.5, 1. ]), policy='fair-pairs:1')
+    Shown(order=array([1, 2, 3]), propensity=array([1. , 0.5, 0.5]), policy='fair-pairs:2')
     """
 
     def show(self, scores: npt.ArrayLike, n: int, rng: np.random.Generator) -> Shown:
@@ -104,8 +104,8 @@ class FairPairs(Policy):
     Examples
     --------
     >>> import numpy as np
-    >>> FairPairs(swap=0.25).show([4.0, 3.0, 2.0, 1.0], 4, np.random.default_rng(0))
-    Shown(order=array([0, 2, 1, 3]), propensity=array([1.  , 0.25, 0.25, 1.  ]), policy='fair-pairs:2')
+    >>> FairPairs(swap=0.4).show([4.0, 3.0, 2.0, 1.0], 4, np.random.default_rng(0))
+    Shown(order=array([0, 2, 1, 3]), propensity=array([1. , 0.4, 0.4, 1. ]), policy='fair-pairs:2')
     """
 
     swap: float = 0.5
@@ -154,9 +154,8 @@ class PlackettLuce(Policy):
         check_positive("temperature", self.temperature)
 
     def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
-        highest = np.where(present, scores, -np.inf).max(axis=1, initial=-np.inf)
-        with np.errstate(over="ignore", invalid="ignore"):
-            logits = np.where(present, (scores - highest[:, None]) / self.temperature, -np.inf)
+        with np.errstate(over="ignore"):
+            logits = np.where(present, scores / self.temperature, -np.inf)
         if np.isinf(logits[present]).any():
             raise ParameterError(
                 "temperature", "must be greater: scores / temperature must be finite", self.temperature

@@ -127,7 +127,8 @@ def trust_bias(
     mistake : sequence of float
         Probability of a click on another document that is examined, by place.
     attraction : sequence of float, optional
-        Probability that a document is relevant, by grade; by default as in `position_based`.
+        Probability that a document is relevant, by grade; by default ``0.1 + 0.9 (2^g - 1) / 15`` for grades
+        g from 0 to 4.
 
     References
     ----------
@@ -156,7 +157,8 @@ def ubm(examination: Sequence[npt.ArrayLike], *, attraction: Sequence[float] | N
         Row k, from 1, has the probabilities that place k is examined, if none of those above was clicked, and if the
         last one that was clicked is place 1, 2, …, k - 1: k probabilities.
     attraction : sequence of float, optional
-        Probability of a click on an examined document, by grade; by default as in `position_based`.
+        Probability of a click on an examined document, by grade; by default ``0.1 + 0.9 (2^g - 1) / 15`` for grades
+        g from 0 to 4.
 
     References
     ----------

@@ -18,7 +18,7 @@ _PART_VALUES = 2**16
 
 
 class Response(NamedTuple):
-    """What a user did with a list; for several lists, one row each.
+    """Clicks of a user and what was examined; for several lists, one row each.
 
     Attributes
     ----------
