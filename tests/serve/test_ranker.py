@@ -24,6 +24,7 @@ from perceptrank.serve.errors import (
     FeatureMismatchError,
     InvalidRequestError,
     LearningOffError,
+    OverloadedError,
     UnknownError,
     UnknownRankingError,
 )
@@ -220,6 +221,25 @@ def test_what_waiting_rankings_keep_is_what_is_counted(letter, n_documents, id_l
         tracemalloc.stop()
     assert kept <= 1.1 * most
     assert 0.5 * kept <= rankings._size <= 1.5 * kept
+
+
+def test_answers_that_wait_are_bounded_by_what_they_take(tmp_path, monkeypatch):
+    """Many answers to one ranking have a copy of its features each."""
+    ranker = ServedRanker(tmp_path / "r", settings=Settings(snapshot_seconds=1e9, waiting_bytes=10_000))
+    documents, grades = queries(1, m=20)[0]
+    ranked, go_on, append = ranker.rank(documents), threading.Event(), ranker.thread.log.append
+    monkeypatch.setattr(ranker.thread.log, "append", lambda additions: go_on.wait(10) and append(additions))
+    size = 20 * (3 + 1) * 8
+    taken = [ranker.feedback(ranked.ranking_id, grades, event_id=str(i)) for i in range(10_000 // size)]
+    with pytest.raises(OverloadedError, match=r"answers of 9600 bytes wait to be logged"):
+        ranker.feedback(ranked.ranking_id, grades, event_id="more")
+    go_on.set()
+    assert [one.result(10).duplicate for one in taken] == [False] * len(taken)
+    ranker.flush()
+    assert ranker.thread.waiting_bytes == 0
+    large, grades = queries(1, m=400)[0]  # alone, it may take more
+    assert not ranker.learn(large, grades, event_id="large").result(10).duplicate
+    ranker.close()
 
 
 def test_documents_without_a_grade_have_0_or_are_left_out(ranker):

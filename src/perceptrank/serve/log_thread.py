@@ -79,6 +79,7 @@ class LogThread:
         self._room = _PER_ENTRY  # bytes that there must be before learning goes on: those of the append that failed
         self._queue: SimpleQueue[Answer | EntryRequest | Mark] = SimpleQueue()
         self._lock = threading.Lock()
+        self.waiting_bytes = 0  # of the answers that wait to be logged
         self.is_closed = False
         self._learner = ThreadPoolExecutor(1, f"learner of {folder.name}")
         self._learning: Future[None] | None = None
@@ -201,12 +202,14 @@ class LogThread:
             if self.is_closed:
                 raise _stopping()
             self.is_closed = isinstance(item, Mark) and item.is_last
+            self.waiting_bytes += item.n_bytes if isinstance(item, Answer) else 0
             self._queue.put(item)
 
     def submit(self, answers: list[Answer]) -> None:
         """Queue several answers at once; if the thread is stopping, their futures say so."""
         with self._lock:
             if not self.is_closed:
+                self.waiting_bytes += sum(answer.n_bytes for answer in answers)
                 for answer in answers:
                     self._queue.put(answer)
                 return
@@ -260,6 +263,9 @@ class LogThread:
             for answer in answers:
                 if not answer.future.done():
                     answer.future.set_exception(refusal)
+        finally:
+            with self._lock:
+                self.waiting_bytes -= sum(answer.n_bytes for answer in answers)
 
     def _take(self, answers: list[Answer]) -> None:
         if self.problem:
