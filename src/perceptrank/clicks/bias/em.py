@@ -18,9 +18,9 @@ from perceptrank.clicks.bias.documents import DocumentCounts
 from perceptrank.clicks.bias.methods import Estimate, linked_documents, sum_outer
 from perceptrank.kernels.arrays import Floats
 
-_STEPS = 500
+_STEPS = 200
 _TOLERANCE = 1e-10
-_SURE = 1e-9  # the least probability that there is no click
+_LEAST = 0.02  # probability of no click, for the weight of a document that is clicked always
 
 
 def estimate_em(counts: DocumentCounts, totals: Floats) -> Estimate:
@@ -42,12 +42,12 @@ def fit(cells: Cells, log_examination: Floats) -> tuple[Floats, Floats, Floats]:
     exposure = cells.per_group(cells.shown * np.exp(log_examination)[cells.place])
     log_attraction = np.log((cells.per_group(cells.clicks) + 0.5) / (exposure + 1.0))
     for _ in range(_STEPS):
-        log_attraction = _capped(cells, log_examination, log_attraction)
         chance = np.exp(log_examination[cells.place] + log_attraction[cells.group])
-        weight = cells.shown * chance / (1 - chance)
+        rest = np.maximum(1 - chance, _LEAST)
+        weight = cells.shown * chance / rest
         sums = cells.per_group(weight)
         share = weight / sums[cells.group]
-        residuals = (cells.clicks - cells.shown * chance) / (1 - chance) + share / 2
+        residuals = (cells.clicks - cells.shown * chance) / rest + share / 2
         information = np.diag(cells.per_place(weight)) - (cells.table(weight).T @ cells.table(share)).toarray()
         lack = cells.per_group(residuals)
         step = np.zeros(cells.n_places)
@@ -58,11 +58,5 @@ def fit(cells: Cells, log_examination: Floats) -> tuple[Floats, Floats, Floats]:
         log_attraction = log_attraction + np.clip(change, -1, 1)
         if np.abs(step).max() < _TOLERANCE:
             break
+    print("steps", _, np.abs(step).max())
     return log_examination, residuals - share * lack[cells.group], information
-
-
-def _capped(cells: Cells, log_examination: Floats, log_attraction: Floats) -> Floats:
-    """Return attractiveness at which no probability of a click exceeds 1."""
-    most = np.full(cells.n_groups, -np.inf)
-    np.maximum.at(most, cells.group, log_examination[cells.place])
-    return np.minimum(log_attraction, np.log1p(-_SURE) - most)
