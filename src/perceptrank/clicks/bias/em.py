@@ -19,7 +19,7 @@ from perceptrank.clicks.bias.methods import Estimate, linked_documents, sum_oute
 from perceptrank.kernels.arrays import Floats
 
 _STEPS = 200
-_TOLERANCE = 1e-10
+_TOLERANCE = 1e-9
 _LEAST = 0.02  # probability of no click, for the weight of a document that is clicked always
 
 
@@ -58,5 +58,4 @@ def fit(cells: Cells, log_examination: Floats) -> tuple[Floats, Floats, Floats]:
         log_attraction = log_attraction + np.clip(change, -1, 1)
         if np.abs(step).max() < _TOLERANCE:
             break
-    print("steps", _, np.abs(step).max())
     return log_examination, residuals - share * lack[cells.group], information
