@@ -50,7 +50,9 @@ class CoinCounts:
     def widened(self, n_places: int) -> CoinCounts:
         """Return the same sums for more places."""
         more = n_places - len(self.shown)
-        return CoinCounts(np.pad(self.shown, (0, more)), np.pad(self.clicks, (0, more)), np.pad(self.together, (0, more)))
+        return CoinCounts(
+            np.pad(self.shown, (0, more)), np.pad(self.clicks, (0, more)), np.pad(self.together, (0, more))
+        )
 
     def __add__(self, other: CoinCounts) -> CoinCounts:
         n = max(len(self.shown), len(other.shown))

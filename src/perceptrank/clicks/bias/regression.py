@@ -109,9 +109,7 @@ def _information(cells: Cells, Z: Floats, parameters: Floats, clusters: Ints) ->
     rows = np.arange(len(slope))
     by_place = csr_array((np.ones(len(rows)), (rows, cells.place)), shape=(len(rows), n))
     cross = by_place.T @ (weight[:, None] * down)
-    information = np.block(
-        [[np.diag(cells.per_place(weight)), cross], [cross.T, (down * weight[:, None]).T @ down]]
-    )
+    information = np.block([[np.diag(cells.per_place(weight)), cross], [cross.T, (down * weight[:, None]).T @ down]])
     by_query = csr_array((slope, (clusters, rows)), shape=(int(clusters.max(initial=-1)) + 1, len(rows)))
     sums = np.hstack([(by_query @ by_place).toarray(), by_query @ down])
     return information, sums.T @ sums

@@ -20,7 +20,12 @@ from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
 
 Method: TypeAlias = Literal["auto", "swaps", "pairs", "pivot", "em", "regression-em"]
-_OF_DOCUMENTS = {"pairs": estimate_pairs, "pivot": estimate_pivot, "em": estimate_em, "regression-em": estimate_regression}
+_OF_DOCUMENTS = {
+    "pairs": estimate_pairs,
+    "pivot": estimate_pivot,
+    "em": estimate_em,
+    "regression-em": estimate_regression,
+}
 _FEW_ROWS = 2**20  # of blocks that are not added up yet
 _FAR = 3.0  # standard errors between two methods that should agree
 
@@ -199,7 +204,9 @@ def _required(stream: QueryStream) -> tuple[Any, Any]:
     columns = stream.columns
     missing = [name for name in ("place", "clicked") if name not in columns]
     if missing:
-        raise ValueError(f"position bias needs the columns place and clicked, but the stream has no {', '.join(missing)}")
+        raise ValueError(
+            f"position bias needs the columns place and clicked, but the stream has no {', '.join(missing)}"
+        )
     return columns["place"], columns["clicked"]
 
 
