@@ -49,10 +49,8 @@ class CoinCounts:
 
     def widened(self, n_places: int) -> CoinCounts:
         """Return the same sums for more places."""
-        more = n_places - len(self.shown)
-        return CoinCounts(
-            np.pad(self.shown, (0, more)), np.pad(self.clicks, (0, more)), np.pad(self.together, (0, more))
-        )
+        more = (0, n_places - len(self.shown))
+        return CoinCounts(np.pad(self.shown, more), np.pad(self.clicks, more), np.pad(self.together, more))
 
     def __add__(self, other: CoinCounts) -> CoinCounts:
         n = max(len(self.shown), len(other.shown))
@@ -61,7 +59,7 @@ class CoinCounts:
 
 
 def count_coins(
-    policy: Texts, impression: Ints, place: Ints, clicked: Floats, propensity: Floats | None, n_impressions: int
+    policy: Texts, impression: Ints, place: Ints, clicked: Floats, propensity: Floats | None
 ) -> tuple[dict[Coin, CoinCounts], int]:
     """Count documents that were shown (at places from 0 on), by policy; and the impressions of policies that are known.
 

@@ -47,11 +47,11 @@ class Cells:
 
     def per_group(self, values: Floats) -> Floats:
         """Sum values of the cells over places."""
-        return np.bincount(self.group, values, self.n_groups)
+        return np.bincount(self.group, values, self.n_groups).astype(np.float64, copy=False)
 
     def per_place(self, values: Floats) -> Floats:
         """Sum values of the cells over groups."""
-        return np.bincount(self.place, values, self.n_places)
+        return np.bincount(self.place, values, self.n_places).astype(np.float64, copy=False)
 
     def select(self, rows: Bools) -> tuple[Cells, Bools]:
         """Return the cells of these rows that compare places, and which they are: groups have clicks and two places."""
@@ -85,19 +85,22 @@ def find_links(cells: Cells, linked_by: str, *, totals: Floats) -> Links:
     identified = (strong == strong[0]) & (totals > 0) & (totals[0] > 0)
     reason = []
     for k in range(cells.n_places):
-        if identified[k]:
-            reason.append("")
-        elif totals[k] == 0:
-            reason.append("never shown")
-        elif totals[0] == 0:
-            reason.append("place 1, to which places are compared, was never shown")
+        if identified[k] or unseen(totals, k):
+            reason.append(unseen(totals, k))
         elif weak[k] != weak[0]:
-            reason.append(f"no {linked_by} with a click links it to place 1")
+            reason.append(f"no {linked_by} links it to place 1")
         elif clicks[k] == 0:
-            reason.append(f"no clicks here on any {linked_by} that links it to other places")
+            reason.append(f"no clicks here on any {linked_by}, which would link it to place 1")
         else:
             reason.append("too few clicks: none on one side of what links it to place 1")
     return Links(identified, tuple(reason))
+
+
+def unseen(totals: Floats, place: int) -> str:
+    """Say why a place cannot be compared with the first in any case; nothing if it can."""
+    if totals[place] == 0:
+        return "never shown"
+    return "" if totals[0] > 0 else "place 1, to which places are compared, was never shown"
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class Conditional:
 
     log_examination: Floats
     expected: Floats  # clicks of each cell, given those of its group
-    information: Floats  # places × places; each row adds up to 0
+    information: Floats  # places x places; each row adds up to 0
 
 
 def solve(cells: Cells) -> Conditional:

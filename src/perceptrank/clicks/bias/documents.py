@@ -46,7 +46,7 @@ class DocumentCounts:
 
     def summed(self) -> DocumentCounts:
         """Return one row per key, in the order of the keys."""
-        order = np.argsort(self.keys, kind="stable")
+        order = np.argsort(self.keys)
         keys = self.keys[order]
         starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, int)
         firsts = order[starts]

@@ -1,11 +1,11 @@
 """Examination together with the attractiveness of each document: the likelihood that EM climbs, without its bias.
 
-A document of attractiveness a at place k is clicked with probability p = θ_k a. The EM algorithm (Wang et al. 2018) takes
-turns between the two, with P(examined | no click) = θ(1 - a) / (1 - θa) and P(attractive | no click) = (1 - θ)a / (1 - θa).
-It needs thousands of rounds where clicks are rare, and it is biased however many documents there are, because it fits an
-attractiveness to each: with 30 impressions per document and place, θ_10 may be 10 % too large. Here, as a regression of
-ln p = ln θ_k + ln a with two factors, it takes a few steps of Newton's method; and Firth's correction, half a click per
-document, shared by its places in proportion to their information, removes the first term of the bias.
+A document of attractiveness a at place k is clicked with probability p = θ_k a. The EM algorithm (Wang et al. 2018)
+takes turns between the two, with P(examined | no click) = θ(1 - a) / (1 - θa) and P(attractive | no click) =
+(1 - θ)a / (1 - θa). It needs thousands of rounds where clicks are rare, and is biased however many documents there are,
+because it fits an attractiveness to each of them. Here it is a regression of ln p = ln θ_k + ln a, and takes a few
+steps of Newton's method; Firth's correction, half a click per document that its places share in proportion to their
+information, removes the first term of the bias.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from perceptrank.clicks.bias import conditional
 from perceptrank.clicks.bias.coins import Coin, CoinCounts, as_cells, outer_scores
-from perceptrank.clicks.bias.conditional import Cells
+from perceptrank.clicks.bias.conditional import Cells, unseen
 from perceptrank.clicks.bias.documents import DocumentCounts
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 
@@ -96,19 +96,14 @@ def estimate_pivot(counts: DocumentCounts, totals: Floats) -> Estimate:
     share = np.where(both, 1 / np.where(both, shown + cells.shown, 1.0), 0.0)
     here, there = share * shown * cells.clicks, share * cells.shown * clicks
     upper, lower = cells.per_place(here), cells.per_place(there)
-    reason = tuple(
-        "never shown"
-        if totals[k] == 0
-        else "place 1, to which places are compared, was never shown"
-        if totals[0] == 0
-        else ""
-        if k == 0 or (upper[k] > 0 and lower[k] > 0)
-        else "no document was seen both here and at place 1"
-        if not (both & (cells.place == k)).any()
-        else "no clicks on documents seen both here and at place 1, at one of the two"
-        for k in range(n)
-    )
-    estimate = blank(reason, np.array([text == "" for text in reason]))
+    n_both = cells.per_place(both.astype(float))
+    reason = [unseen(totals, k) for k in range(n)]
+    for k in range(1, n):
+        if not reason[k] and n_both[k] == 0:
+            reason[k] = "no document was seen both here and at place 1"
+        elif not reason[k] and not (upper[k] > 0 and lower[k] > 0):
+            reason[k] = "documents seen both here and at place 1 have no clicks at one of the two"
+    estimate = blank(tuple(reason), np.array([text == "" for text in reason]))
     used = np.flatnonzero(estimate.identified)[1:]
     if len(used):
         estimate.log_examination[used] = np.log(upper[used] / lower[used])

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from perceptrank.clicks.bias import conditional
-from perceptrank.clicks.bias.conditional import Cells
+from perceptrank.clicks.bias.conditional import Cells, unseen
 from perceptrank.clicks.bias.documents import DocumentCounts
 from perceptrank.clicks.bias.methods import Estimate, blank
 from perceptrank.kernels.arrays import Floats, Ints
@@ -17,7 +17,7 @@ _RIDGE = 1e-9  # times the impressions: keeps weights finite that clicks say not
 _NULL = 1e-9  # share of the largest information below which there is none
 _SURE = -1e-12  # logarithm of the largest probability: at 1, the absence of a click would be impossible
 _LEAST = -50.0  # least logarithm of examination
-_SETTINGS = {"maxiter": 1000, "maxfun": 2000, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
+_SETTINGS = {"maxiter": 1000, "maxfun": 2000, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-8}
 
 
 def estimate_regression(counts: DocumentCounts, totals: Floats) -> Estimate:
@@ -26,15 +26,16 @@ def estimate_regression(counts: DocumentCounts, totals: Floats) -> Estimate:
     cells = Cells(np.arange(len(counts)), counts.places, counts.shown, counts.clicks, n)
     clicks = cells.per_place(cells.clicks)
     Z = _standardized(counts)
-    if Z.shape[1] == 1:
-        reason = ["the features are the same for all documents"] * n
-    else:
-        reason = ["never shown" if not totals[k] else "" if clicks[k] else "no clicks here" for k in range(n)]
-    if reason[0]:
-        reason[1:] = [text or "place 1, to which places are compared, has no clicks" for text in reason[1:]]
-    if totals[0]:
-        reason[0] = ""
-    rows = np.array([text == "" for text in reason])[cells.place]
+    reason = [unseen(totals, k) for k in range(n)]
+    for k in range(n):
+        if Z.shape[1] == 1:
+            reason[k] = reason[k] or ("the features are the same for all documents" if k else "")
+        elif clicks[k] == 0 or clicks[0] == 0:
+            reason[k] = reason[k] or ("" if k == 0 else "no clicks here" if clicks[0] else "place 1 has no clicks")
+    identified = np.array([text == "" for text in reason])
+    if identified.sum() < 2:
+        return blank(tuple(reason), identified)
+    rows = identified[cells.place]
     cells = Cells(np.arange(int(rows.sum())), cells.place[rows], cells.shown[rows], cells.clicks[rows], n)
     parameters = _fit(cells, Z[rows])
     information, scores = _information(cells, Z[rows], parameters, counts.clusters()[rows])
@@ -116,7 +117,7 @@ def _information(cells: Cells, Z: Floats, parameters: Floats, clusters: Ints) ->
 
 
 def _invert(information: Floats) -> tuple[Floats, Floats]:
-    """Return the pseudo-inverse, scaled to what each parameter's information is, and an orthonormal basis of no information."""
+    """Return the pseudo-inverse, and directions without information, both for parameters of equal information."""
     scale = np.sqrt(np.diag(information))
     scale = np.where(scale > 0, scale, 1.0)
     values, axes = np.linalg.eigh(information / np.outer(scale, scale))

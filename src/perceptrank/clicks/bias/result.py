@@ -45,9 +45,9 @@ class PositionBias:
     ...     np.empty((8, 0)), qid=[1, 1, 2, 2, 3, 3, 4, 4], docids=list("abbaabba"), place=[1, 2] * 4,
     ...     clicked=[1, 0, 1, 1, 0, 1, 1, 0], columns=columns)
     >>> print(pr.clicks.position_bias(log, method="swaps"))
-    place  examination  95% interval    clicks  shown
-        1        1                           3      4
-        2        0.667  0.111 to 3.99        2      4
+    place  examination  95% interval   clicks  shown
+        1            1                      3      4
+        2        0.667  0.111 to 3.99       2      4
     Method: swaps.
     """
 
@@ -69,7 +69,7 @@ class PositionBias:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(
-                cell.ljust(width) if i == 2 or (i == 1 and cell) else cell.rjust(width)
+                cell.ljust(width) if i == 2 else cell.rjust(width)
                 for i, (cell, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in rows
