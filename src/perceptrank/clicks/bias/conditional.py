@@ -1,4 +1,4 @@
-"""Where do the clicks of a group come from: the likelihood from which attractiveness cancels.
+"""Likelihood of the places that a group's clicks come from: attractiveness cancels.
 
 A group is something whose attractiveness a does not depend on the place: a document of a query, or the slot of a swap.
 Shown n_k times at place k it is clicked about n_k θ_k a times there. Given its clicks c, c_k of them at place k,

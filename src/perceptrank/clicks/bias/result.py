@@ -13,7 +13,7 @@ from perceptrank.kernels.arrays import Bools, Floats
 
 @dataclass(frozen=True, eq=False)
 class PositionBias:
-    """How often users look at each place, relative to the first; returned by `position_bias`.
+    """Examination of each place: how often users look at it, relative to the first; returned by `position_bias`.
 
     Attributes
     ----------

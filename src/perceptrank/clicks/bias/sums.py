@@ -33,9 +33,9 @@ _FAR = 3.0  # standard errors between two methods that should agree
 
 
 class PositionBiasSums:
-    """What position bias is estimated from: the sums of a log, or of a part of it.
+    """Sums of a log, or of a part of it, that position bias is estimated from.
 
-    Sums of several parts can be added; how a log is split makes no difference. For swaps they are a few numbers per
+    Those of several parts can be added; how a log is split makes no difference. For swaps they are a few numbers per
     place. Other methods count each document of a query at each place where it was seen.
 
     Parameters
