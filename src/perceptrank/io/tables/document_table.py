@@ -390,7 +390,7 @@ class DocumentTable:
             else:
                 values = self._numbers(lines, documents, role)
             columns[column_of(role).name] = values
-        qids = self._ids(lines, documents, "qid")
+        qids = self._ids(lines, documents, "qid") if "qid" in self._roles else np.full(len(documents), None)
         return Rows(self.path, place, qids, columns, self._matrix(vectors), self.names)
 
     def _matrix(self, vectors: list[Mapping[str, float]]) -> Features:
