@@ -20,9 +20,9 @@ import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.deploy import fold, parity
 from perceptrank.deploy.engines.elasticsearch import field_feature
-from perceptrank.deploy.engines.engine_server import EngineError
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.io.engine_server import EngineError
 
 FLOAT = np.finfo(np.float32).eps
 NAMES = ["title bm25", 'quo"te', "naïve 検索", "perceptrank_p0", "recency"]
@@ -331,7 +331,7 @@ def test_credentials_are_used_and_never_shown(case, monkeypatch):
     "bad", ["localhost:9200", "ftp://u:secret@host", "http://", "http://host:x", "http://h/?q=secret"]
 )
 def test_addresses(case, bad):
-    with pytest.raises(ValueError, match="url of the target opensearch must be like http://host:port") as raised:
+    with pytest.raises(ValueError, match="url of opensearch must be like http://host:port") as raised:
         parity(*case, "opensearch", url=bad)
     assert "secret" not in str(raised.value)
 

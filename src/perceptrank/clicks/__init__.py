@@ -1,4 +1,4 @@
-"""What clicks say: simulated users, exploration policies, position bias, and judgements from clicks."""
+"""Clicks and their meaning: simulated users, exploration policies, position bias, and judgements."""
 
 import lazy_loader
 

@@ -1,1 +1,1 @@
-"""What clicks say: simulated users, exploration policies, position bias, and judgements from clicks."""
+"""Clicks: simulated users, exploration policies, position bias, and judgements from clicks."""

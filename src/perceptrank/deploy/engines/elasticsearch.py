@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.deploy.engines.engine_server import EngineError, EngineServer, Removal
 from perceptrank.deploy.engines.float_model import LARGEST, FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTree, next_float
+from perceptrank.io.engine_server import EngineError, EngineServer, Removal
 from perceptrank.kernels.arrays import Floats, Ints
 
 _AT_ONCE = 500  # documents in a request
@@ -83,7 +83,7 @@ class ElasticsearchModel(FloatModel):
     def ask_name(self, server: EngineServer) -> str:
         version = server.ask("GET", "/").get("version", {})
         if "number" not in version:
-            raise EngineError(f"{server.address} does not tell its version: it is not {server.target}")
+            raise EngineError(f"{server.address} does not tell its version: it is not {server.engine}")
         kind = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
         return f"{kind} {version['number']} at {server.address}"
 
@@ -166,7 +166,7 @@ def _make_store(server: EngineServer, removals: list[Removal], name: str) -> Non
     except EngineError as error:
         if error.status in (400, 404, 405) and any(sign in str(error).lower() for sign in _NO_PLUGIN):
             raise EngineError(
-                f"{server.target} at {server.address} has no learning-to-rank plugin: install it, or omit url "
+                f"{server.engine} at {server.address} has no learning-to-rank plugin: install it, or omit url "
                 "to use the emulation",
                 error.status,
             ) from None
@@ -212,7 +212,7 @@ def _add_documents(server: EngineServer, name: str, columns: Any, offsets: Ints)
         done = server.ask("POST", f"/{name}/_bulk", body, kind="application/x-ndjson")
         if done.get("errors"):
             failed = next(item["index"]["error"] for item in done["items"] if "error" in item["index"])
-            raise EngineError(f"{server.target} at {server.address} refuses a document: {failed.get('reason', failed)}")
+            raise EngineError(f"{server.engine} at {server.address} refuses a document: {failed.get('reason', failed)}")
     server.ask("POST", f"/{name}/_refresh")
 
 
@@ -234,11 +234,11 @@ def in_place(server: EngineServer, ranked: list[tuple[int, float]], start: int, 
     places = np.array([place for place, _ in ranked], np.int64) - start
     if sorted(places.tolist()) != list(range(stop - start)):
         raise EngineError(
-            f"{server.target} at {server.address} ranked {len(ranked)} documents of a query with {stop - start}"
+            f"{server.engine} at {server.address} ranked {len(ranked)} documents of a query with {stop - start}"
         )
     falling = np.array([score for _, score in ranked], np.float32)
     if (np.diff(falling) > 0).any():
-        raise EngineError(f"{server.target} at {server.address} does not rank documents by the scores it gives them")
+        raise EngineError(f"{server.engine} at {server.address} does not rank documents by the scores it gives them")
     scores = np.empty(stop - start)
     scores[places] = falling
     return scores

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from perceptrank.deploy.additive import Additive, as_sum
-from perceptrank.deploy.engines.engine_server import EngineServer
 from perceptrank.deploy.engines.score_shift import NO_SHIFT, SHIFT_FEATURE, Shift, as_shift, make_shift, make_tree_shift
 from perceptrank.deploy.engines.trees import FloatTree, check_steps, float_trees
 from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, SumTarget, check_choice, check_word, note_no_bias
+from perceptrank.io.engine_server import EngineServer
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures
 

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlencode
 import numpy as np
 
 from perceptrank.deploy.engines.elasticsearch import in_place
-from perceptrank.deploy.engines.engine_server import EngineError, EngineServer, Removal
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTree
+from perceptrank.io.engine_server import EngineError, EngineServer, Removal
 from perceptrank.kernels.arrays import Floats, Ints
 
 _AT_ONCE = 500  # documents in a request

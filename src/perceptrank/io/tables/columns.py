@@ -11,7 +11,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.stream.columns import COMMENT, DOCID, WEIGHT, Column, declared, find_column, optional_columns
+from perceptrank.stream.columns import (
+    COMMENT,
+    DOCID,
+    OF_IMPRESSIONS,
+    WEIGHT,
+    Column,
+    declared,
+    find_column,
+    recognized_columns,
+)
 
 Role: TypeAlias = str
 Format = Literal["csv", "tsv", "jsonl", "qrels", "run"]
@@ -115,11 +124,6 @@ def describe_role(role: Role) -> str:
     return {"relevance": "a grade", "weight": "the weight of a query"}.get(role, role)
 
 
-def _all_roles() -> list[Role]:
-    """Return the roles with usual names, and the other columns that are declared, which go by their own names."""
-    return [*ROLES, *(name for name in optional_columns() if name not in (DOCID, WEIGHT, COMMENT))]
-
-
 def _normalize(name: str) -> str:
     """Return a name without case, with one "_" for each run of other characters than letters and digits.
 
@@ -141,7 +145,8 @@ def find_roles(
     """
     roles: dict[Role, str] = {}
     guessed: list[Role] = []
-    for role in _all_roles():
+    declared_names = [name for name in recognized_columns([*names, *others]) if name not in (DOCID, WEIGHT, COMMENT)]
+    for role in [*ROLES, *declared_names]:  # the latter go by their own names
         if role == "relevance" and not wanted.with_grades:
             continue
         name = _find_named(path, [*names, *others], role, wanted)
@@ -201,4 +206,4 @@ def is_kept_apart(name: str, wanted: Wanted) -> bool:
     """Tell if a column is not a feature unless the caller says so, by its name."""
     if not wanted.with_grades and is_grade_name(name):
         return False
-    return _normalize(name) in _NEVER_FEATURES or (name != COMMENT and name in declared())
+    return _normalize(name) in _NEVER_FEATURES or name in declared().keys() - OF_IMPRESSIONS - {COMMENT}

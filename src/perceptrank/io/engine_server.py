@@ -17,14 +17,23 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 AUTHORIZATION = "PERCEPTRANK_AUTHORIZATION"
 JSON = "application/json"
 _LONGEST = 300  # characters of an engine's complaint that are shown
+_OVERLOADED = (429, 502, 503, 504)  # or starting, or what stands in between cannot reach it
 
 
 class EngineError(OSError):
-    """An engine that cannot be reached, or its complaint; `status` is that of the answer, if there was one."""
+    """An engine that cannot be reached, or its complaint.
 
-    def __init__(self, message: str, status: int | None = None) -> None:
+    Attributes
+    ----------
+    status : int or None
+        Status of the answer, if there was one.
+    may_pass : bool
+        Whether the same request may succeed later.
+    """
+
+    def __init__(self, message: str, status: int | None = None, *, may_pass: bool = False) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.may_pass = status, may_pass
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -47,8 +56,8 @@ class EngineServer:
 
     Parameters
     ----------
-    target : str
-        Name of the target that it is asked for.
+    engine : str
+        Name of the engine, for messages.
     url : str
         Its address; it may hold credentials, as in https://user:password@host:9200. Else the environment variable
         PERCEPTRANK_AUTHORIZATION is the value of the header Authorization, if it is set.
@@ -56,16 +65,16 @@ class EngineServer:
         Seconds to wait for an answer.
     """
 
-    def __init__(self, target: str, url: str, timeout: float) -> None:
+    def __init__(self, engine: str, url: str, timeout: float) -> None:
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            raise _bad_address(target) from None
+            raise _bad_address(engine) from None
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise _bad_address(target)
+            raise _bad_address(engine)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        self.target, self.timeout = target, timeout
+        self.engine, self.timeout = engine, timeout
         self.address = f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
         self._headers = {"Accept": JSON, **_credentials(parts.username, parts.password)}
         self._opener = build_opener(_NoRedirect)
@@ -86,10 +95,10 @@ class EngineServer:
         try:
             return json.loads(answer)
         except ValueError:
-            raise EngineError(f"{self.address} does not answer in JSON: it is not {self.target}") from None
+            raise EngineError(f"{self.address} does not answer in JSON: it is not {self.engine}") from None
 
     def _complaint(self, method: str, path: str, status: int, reason: str) -> EngineError:
-        where = f"{self.target} at {self.address}"
+        where = f"{self.engine} at {self.address}"
         if status == 401:
             return EngineError(
                 f"{where} wants other credentials: put them into the address, https://USER:PASSWORD@HOST, or the "
@@ -98,7 +107,8 @@ class EngineServer:
             )
         if status == 403:
             return EngineError(f"{where} does not permit {method} {path} with these credentials: {reason}", status)
-        return EngineError(f"{where} answered {method} {path} with status {status}: {reason}", status)
+        message = f"{where} answered {method} {path} with status {status}: {reason}"
+        return EngineError(message, status, may_pass=status in _OVERLOADED)
 
     def _unreachable(self, error: BaseException) -> EngineError:
         reason = getattr(error, "reason", error)
@@ -111,7 +121,8 @@ class EngineServer:
             )
         else:
             problem = f"cannot be reached ({reason}): is it running, and the address right?"
-        return EngineError(f"{self.target} at {self.address} {problem}")
+        may_pass = not isinstance(reason, ssl.SSLCertVerificationError)
+        return EngineError(f"{self.engine} at {self.address} {problem}", may_pass=may_pass)
 
     @contextmanager
     def leaving_nothing(self) -> Iterator[list[Removal]]:
@@ -138,9 +149,9 @@ class EngineServer:
             raise
 
 
-def _bad_address(target: str) -> ValueError:
+def _bad_address(engine: str) -> ValueError:
     # the address is not shown, as it may hold a password
-    return ValueError(f"url of the target {target} must be like http://host:port or https://user:password@host:port")
+    return ValueError(f"url of {engine} must be like http://host:port or https://user:password@host:port")
 
 
 def _credentials(user: str | None, password: str | None) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Read logs of clicks, from files and from live search engines."""
