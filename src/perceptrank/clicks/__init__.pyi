@@ -1,5 +1,8 @@
 """Clicks: simulated users, exploration policies, position bias, and judgements from clicks."""
 
+from .judging.judgements import Judgements as Judgements
+from .judging.judging import judgements as judgements
+from .judging.sums import JudgementSums as JudgementSums
 from .policies import FairPairs as FairPairs
 from .policies import NoExploration as NoExploration
 from .policies import PlackettLuce as PlackettLuce

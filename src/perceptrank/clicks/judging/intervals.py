@@ -34,7 +34,7 @@ def sum_at_most(shown: Floats, clicked: Floats, missed: Floats, choices: Floats)
     Trials succeed with probability `clicked`, and fail with `missed`; `choices` are `log_choices(c, shown)`.
     """
     fail, succeed = np.log(np.maximum(missed, _LEAST)), np.log(np.maximum(clicked, _LEAST))
-    terms = (succeed - fail)[..., None] * np.arange(choices.shape[2])
+    terms: Floats = (succeed - fail)[..., None] * np.arange(float(choices.shape[2]))
     terms += (shown * fail)[..., None]
     terms += choices
     np.exp(terms, out=terms)
