@@ -11,6 +11,7 @@ from . import serve as serve
 from . import stream as stream
 from . import theory as theory
 from . import transforms as transforms
+from .clicks.simulation import simulate_clicks as simulate_clicks
 from .datasets.catalogue import DataSet as DataSet
 from .datasets.catalogue import datasets as datasets
 from .datasets.drifting import drifting as drifting

@@ -10,6 +10,8 @@ from .policies import Policy as Policy
 from .policies import Shown as Shown
 from .policies import Shuffle as Shuffle
 from .policies import policy as policy
+from .simulation import scan_simulated_clicks as scan_simulated_clicks
+from .simulation import simulate_clicks as simulate_clicks
 from .users.adversarial import contrary as contrary
 from .users.adversarial import corrupted as corrupted
 from .users.adversarial import only_place as only_place
