@@ -122,33 +122,19 @@ class _Impressions:
 
 
 def position_based_interval(
-    clicks: Floats, shown: Floats, examination: Floats, log_error: Floats, confidence: float
+    clicks: Floats, shown: Floats, examination: Floats, log_margin: Floats, confidence: float
 ) -> tuple[Floats, Floats]:
     """Return the interval of a for each document.
 
-    `log_error` is the standard error of the logarithm of the exposure Σ n_k θ_k. It is added to the interval's arms as
-    the root of the sum of squares, in logarithms; an arm is measured from where the tail is a half. Of clicks that are
-    not whole, the interval has room for the whole numbers below and above.
+    `log_margin` is the largest error of the logarithm of the exposure Σ n_k θ_k that is to be expected; it is added to
+    both ends in logarithms, so that the coverage is at least the confidence for every position bias within it. Of
+    clicks that are not whole, the interval has room for the whole numbers below and above.
     """
     fewest, most = np.floor(clicks).astype(np.int64), np.ceil(clicks).astype(np.int64)
-    tail = (1.0 - confidence) / 2
-    low = rates_at(1.0 - tail, fewest - 1, shown, examination)
-    high = rates_at(tail, most, shown, examination)
-    rows = np.flatnonzero(log_error > 0)
-    if len(rows):
-        error = -float(ndtri(tail)) * log_error[rows]
-        middle = rates_at(0.5, fewest[rows] - 1, shown[rows], examination[rows]), low[rows]
-        low[rows] = np.where(low[rows] > 0, _extended(*middle, error, -1), 0.0)
-        middle = rates_at(0.5, most[rows], shown[rows], examination[rows]), high[rows]
-        high[rows] = np.minimum(_extended(*middle, error, 1), 1.0)
-    return low, high
-
-
-def _extended(middle: Floats, end: Floats, error: Floats, side: int) -> Floats:
-    """Return the end of an interval whose arm in logarithms, from the middle to the end, is made longer."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        arm = np.hypot(np.log(middle / end), error)
-        return np.asarray(middle * np.exp(side * arm))
+    tail, factor = (1.0 - confidence) / 2, np.exp(log_margin)
+    low = rates_at(1.0 - tail, fewest - 1, shown, examination) / factor
+    high = rates_at(tail, most, shown, examination) * factor
+    return np.asarray(low), np.minimum(high, 1.0)
 
 
 def binomial_interval(clicks: Floats, shown: Floats, confidence: float) -> tuple[Floats, Floats]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.clicks.judging.intervals import binomial_interval, position_based_interval
@@ -57,13 +58,15 @@ def position_based(table: CountTable, bias: PositionBias, settings: Settings) ->
     is_known[is_known] = bias.identified[table.place[is_known] - 1]
     clicks = np.bincount(table.pair[is_known], table.clicks[is_known], n_pairs).astype(float)
     exposure, low, high = np.zeros(n_pairs), np.zeros(n_pairs), np.ones(n_pairs)
+    # Documents share the error of their places: its interval is one for all places at once, by Bonferroni.
+    quantile = -float(ndtri((1.0 - settings.confidence) / 2 / max(1, int(bias.identified.sum()) - 1)))
     for start in range(0, n_pairs, _AT_ONCE):
         part = slice(start, min(start + _AT_ONCE, n_pairs))
         rows = slice(*np.searchsorted(table.pair, [part.start, part.stop]))
         cells = _Cells(table, np.flatnonzero(is_known[rows]) + rows.start, part, bias)
         exposure[part] = cells.exposure
         low[part], high[part] = position_based_interval(
-            clicks[part], cells.shown, cells.examination, cells.log_error, settings.confidence
+            clicks[part], cells.shown, cells.examination, quantile * cells.log_error, settings.confidence
         )
         if settings.progress is not None:
             settings.progress(part.stop, n_pairs)
