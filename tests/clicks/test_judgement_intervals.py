@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from perceptrank.clicks.judging import intervals
 from perceptrank.clicks.judging.intervals import binomial_interval, position_based_interval, rates_at
@@ -30,11 +30,11 @@ def arrays(groups, rows):
     return np.tile(shown, (rows, 1)), np.tile(examination, (rows, 1))
 
 
-def all_intervals(groups, confidence=0.95, log_error=0.0):
+def all_intervals(groups, confidence=0.95, log_margin=0.0):
     """Intervals for each number of clicks that is possible."""
     n = int(sum(n for n, _ in groups))
     shown, examination = arrays(groups, n + 1)
-    return position_based_interval(np.arange(n + 1.0), shown, examination, np.full(n + 1, log_error), confidence)
+    return position_based_interval(np.arange(n + 1.0), shown, examination, np.full(n + 1, log_margin), confidence)
 
 
 @given(GROUPS, st.floats(0, 1))
@@ -96,7 +96,7 @@ def test_coverage_holds_with_hundreds_of_impressions(monkeypatch, few):
 def test_an_error_of_the_examination_is_covered_too(error):
     """The logarithm of the examination is wrong by a normal error: coverage over both, by quadrature."""
     n, examination = 80, 0.4
-    low, high = all_intervals([(n, examination)], log_error=error)
+    low, high = all_intervals([(n, examination)], log_margin=-ndtri(0.025) * error)
     # Intervals for the probability of a click, which do not depend on the examination unless they end at 1.
     low, high = low * examination, np.where(high < 1, high * examination, np.inf)
     z = np.linspace(-5, 5, 801)
@@ -111,7 +111,7 @@ def test_an_error_of_the_examination_is_covered_too(error):
 def test_an_error_makes_every_interval_wider():
     groups = [(9, 0.8), (6, 0.3)]
     low, high = all_intervals(groups)
-    wider_low, wider_high = all_intervals(groups, log_error=0.2)
+    wider_low, wider_high = all_intervals(groups, log_margin=0.2)
     assert wider_low[0] == 0
     assert (wider_low[1:] < low[1:]).all()
     assert (wider_high[high < 1] > high[high < 1]).all()
