@@ -1,4 +1,4 @@
-"""Judgements as a value: what clicks say of each document of each query."""
+"""Judgements as a value: estimates, intervals and grades of each document of each query."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judgements:
-    """What clicks say of each document of each query; returned by `judgements`.
+    """Judgements of documents of queries, as clicks tell them; returned by `judgements`.
 
     Arrays have one value for each document of each query that was shown: queries in the order of the log, the
     documents of a query by their estimates.

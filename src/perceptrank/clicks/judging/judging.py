@@ -19,14 +19,14 @@ from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import ParameterError, as_number, as_numbers, check_choice
 
-Model: TypeAlias = Literal["position", "dbn", "cascade", "coec", "ctr"]
+ClickModel: TypeAlias = Literal["position", "dbn", "cascade", "coec", "ctr"]
 THRESHOLDS = (0.2, 0.4, 0.6, 0.8)
 _OTHERS = {"dbn": models.simplified_dbn, "cascade": models.cascade, "coec": models.coec, "ctr": models.ctr}
 
 
 def judgements(
     streams: Blocks | JudgementSums,
-    model: Model = "position",
+    model: ClickModel = "position",
     bias: PositionBias | npt.ArrayLike | None = None,
     *,
     prior: tuple[float, float] | None = None,
@@ -109,7 +109,7 @@ def judgements(
     1 0.51 (0.47 to 0.54) 2.0
     2 0.11 (0.09 to 0.13) 0.0
     """
-    check_choice("model", model, get_args(Model))
+    check_choice("model", model, get_args(ClickModel))
     if not 0 < as_number(confidence) < 1:
         raise ParameterError("confidence", "must be between 0 and 1", confidence)
     bounds = _as_thresholds(thresholds)

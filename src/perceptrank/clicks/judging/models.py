@@ -22,7 +22,7 @@ Progress = Callable[[int, int], object]
 
 @dataclass
 class Estimates:
-    """What a model says of each document of each query; NaN where it says nothing, and the reason."""
+    """Estimates for each document of each query; NaN where a model says nothing, and the reason."""
 
     estimate: Floats
     low: Floats
@@ -35,7 +35,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Settings:
-    """What models may need besides the sums: a prior that is not to be fitted, and the confidence of intervals."""
+    """Settings that models may need besides the sums: a prior that is not to be fitted, the confidence of intervals."""
 
     prior: object | None
     confidence: float

@@ -1,4 +1,4 @@
-"""What is expected of a document before its own clicks count: an empirical Bayes prior, fitted to the log."""
+"""Empirical Bayes: a prior for the click probability of documents, fitted to the log."""
 
 from __future__ import annotations
 

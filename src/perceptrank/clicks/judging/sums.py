@@ -38,7 +38,7 @@ class CountTable(NamedTuple):
 
 
 class JudgementSums:
-    """What judgements are made from: the sums of a log, or of a part of it.
+    """Sums of a log, or of a part of it, from which judgements are made.
 
     Sums of several parts can be added; how a log is split makes no difference to them. They take about 80 bytes for
     each place at which a document of a query was shown, and the text of each query and each document id once, however
