@@ -112,7 +112,10 @@ def test_all_names_are_in_the_table():
     text = public_names.on_page_markdown(PAGES["index.md"])
     rows = dict(re.findall(r"^\| \[`\S+`\]\[(\S+)\] \| (.*) \|$", text, re.M))
     assert set(OBJECTS) - set(rows) == {path for path in OBJECTS if inspect.ismodule(find(path))}
-    assert rows["perceptrank.QueryStream"] == "A sequence of judged queries, stored as one ragged batch."
+    assert (
+        rows["perceptrank.QueryStream"]
+        == "A sequence of judged queries, or of impressions, stored as one ragged batch."
+    )
     assert all(rows.values())
 
 

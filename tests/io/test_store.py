@@ -235,7 +235,7 @@ def test_places_that_are_no_stores(stream, tmp_path):
         (lambda m: m.update(format="other"), "its format must be"),
         (lambda m: m.update(version=4), "manifest.json has version 4, perceptrank .* wrote it"),
         (lambda m: m.update(version=2), "its version must be 3, got 2: write the store again"),
-        (lambda m: m.update(n_features=0), "invalid features: 0"),
+        (lambda m: m.update(n_features=0), "its feature_names do not name each feature"),
         (lambda m: m.update(dtype="object"), "'object'"),
         (lambda m: m.update(feature_names=["x"]), "name each feature"),
         (lambda m: m.update(segments=[]), "no segments"),

@@ -302,5 +302,5 @@ def test_wrong_ways_to_choose_queries():
     "make", [pr.QueryStream.from_arrays, lambda X, grades, group: pr.QueryStream(X, grades, [0, 2])]
 )
 def test_grades_are_needed(make):
-    with pytest.raises(ValueError, match="relevance must have one grade per document, got None"):
+    with pytest.raises(ValueError, match=r"must have grades \(relevance\) or clicks \(clicked\), got None for both"):
         make(np.ones((2, 1)), None, group=[2])

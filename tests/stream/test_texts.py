@@ -177,3 +177,12 @@ def test_features_that_differ_from_those_learned_are_named():
 def test_whole_numbers_of_numpy_are_ids():
     stream = pr.QueryStream.from_arrays(np.eye(2), [0, 1], docids=[np.int64(3), np.uint8(7)])
     assert stream.docids.tolist() == ["3", "7"]
+
+
+@given(st.lists(st.text(max_size=4), min_size=1, max_size=30), st.data())
+def test_hashes_tell_texts_apart(texts, data):
+    names = Texts(texts)
+    assert len(set(names.hashes().tolist())) == len(set(texts))
+    rows = data.draw(st.lists(st.integers(0, len(texts) - 1)))
+    assert names[rows].hashes().tolist() == names.hashes()[rows].tolist()
+    assert names[1:].hashes().tolist() == names.hashes()[1:].tolist()

@@ -11,6 +11,7 @@ import perceptrank as pr
 # Not `pr.learners`: its names are those of `pr`, and its folder `wrappers`, once imported, hides the function.
 ROOMS = (
     pr,
+    pr.clicks,
     pr.deploy,
     pr.distributed,
     pr.evaluation,

@@ -86,7 +86,9 @@ class Run:
 
 
 def fingerprint(block: "pr.QueryStream", q: int) -> str:
-    """Return a hash of a query: its name, grades and features."""
+    """Return a hash of a query: its name, grades, places, clicks and features."""
+    import numpy as np
+
     from perceptrank.stream.sparse import SparseFeatures
 
     start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
@@ -94,7 +96,9 @@ def fingerprint(block: "pr.QueryStream", q: int) -> str:
     digest = hashlib.sha256(f"{block.qids[q]} {features.dtype} {features.shape}\n".encode(errors="surrogatepass"))
     for array in features._rebased().arrays if isinstance(features, SparseFeatures) else [features]:
         digest.update(array.tobytes())
-    digest.update(block.relevance[start:stop].tobytes())
+    for name in ("relevance", "place", "clicked"):
+        if name in block.columns:
+            digest.update(np.asarray(block.columns[name][start:stop]).tobytes())
     return digest.hexdigest()[:32]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.columns import CLICKED, PLACE
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.query_stream import QueryStream
 
@@ -99,7 +100,8 @@ def check_columns(frame: Any, options: dict[str, Any]) -> tuple[tuple[str, Any],
             f"{', '.join(sorted(unknown))}: of a data frame, only {', '.join(sorted(_COLUMNS))} can be given"
         )
     qid, relevance = options.get("qid", "qid"), options.get("relevance", "relevance")
-    lacking = [name for name in (qid, relevance) if name not in list(frame.columns)]
+    needed = [qid] if {PLACE, CLICKED} <= set(frame.columns) else [qid, relevance]
+    lacking = [name for name in needed if name not in list(frame.columns)]
     if lacking:
         raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {list(frame.columns)}")
     return tuple(sorted(options.items(), key=lambda option: option[0]))

@@ -11,7 +11,7 @@ from perceptrank.distributed.dask_parts import Frames, check_columns, shuffled
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import ready_model
 from perceptrank.measures import Measure, MeasureLike, parse_all
-from perceptrank.stream.columns import declared
+from perceptrank.stream.columns import RELEVANCE, recognized_columns
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_identifiers
 
@@ -154,7 +154,7 @@ def _mapped(
             "say assume_grouped=True"
         )
     learned = ranker.model.needed_names if features is None else features
-    others = [name for name in columns if name not in (qid, *declared())]
+    others = [name for name in columns if name not in (qid, RELEVANCE, *recognized_columns(columns))]
     chosen = list(learned) if learned is not None and set(learned) <= set(columns) else others
     meta = frame._meta[qid].iloc[:0].astype(dtype).rename(name)
     return frame.map_partitions(_scored, ranker, qid, chosen, name, dtype, meta=meta)

@@ -35,6 +35,10 @@ class Piece(NamedTuple):
     columns: Mapping[str, Values | None]
 
 
+def _n_bytes(piece: Piece) -> int:
+    return piece.X.nbytes or 8 * len(piece.X)  # clicks without features take memory too
+
+
 class RepeatedQueryError(ValueError):
     """A query whose documents are not adjacent; it begins again at row `start` of the current piece."""
 
@@ -103,7 +107,7 @@ class BlockAssembler:
             self._qids.append(qid)
         self._pieces.append(piece)
         self.n_rows += len(piece.X)
-        self._n_bytes += piece.X.nbytes
+        self._n_bytes += _n_bytes(piece)
         if self._n_bytes >= self._max_bytes:
             self._check_memory()
             if len(self._starts) > 1:
@@ -139,7 +143,7 @@ class BlockAssembler:
         rest = {name: concatenate_values([values[n_rows:]]) for name, values in columns.items()}
         left = Piece(concatenate_features([X[n_rows:]]), [], [], rest)
         self._pieces = [left]
-        self.n_rows, self._n_bytes = len(left.X), left.X.nbytes
+        self.n_rows, self._n_bytes = len(left.X), _n_bytes(left)
         self._starts, self._qids = [0] if len(left.X) else [], self._qids[n_queries:]
         return stream
 

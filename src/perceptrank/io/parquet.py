@@ -18,7 +18,7 @@ from perceptrank.io.errors import FileFormatError, no_documents
 from perceptrank.io.parquet_columns import INDICES, METADATA, VALUES, import_pyarrow, read_columns
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
-from perceptrank.stream.columns import QID, RELEVANCE, join_columns, optional_columns
+from perceptrank.stream.columns import OF_IMPRESSIONS, QID, RELEVANCE, join_columns, optional_columns
 from perceptrank.stream.frames import feature_columns
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
@@ -97,7 +97,7 @@ def _row_groups(stream: Blocks, max_bytes: int) -> Iterator[QueryStream]:
     waiting: list[QueryStream] = []
     for whole in as_blocks(stream, required=True):
         for block in whole.blocks(max_bytes):
-            full = sum(part.X.nbytes for part in waiting) + block.X.nbytes > max_bytes
+            full = sum(part.X.nbytes or 8 * part.n_documents for part in [*waiting, block]) > max_bytes
             if waiting and (full or not _have_same_columns(waiting[0], block)):
                 yield QueryStream.concatenate(waiting) if len(waiting) > 1 else waiting[0]
                 waiting = []
@@ -187,7 +187,8 @@ def read_parquet(
         A folder stands for the files in it, except those whose names start with a dot or an underscore; a pattern with
         ``*`` or ``?`` for the files it matches.
     qid, relevance : str
-        Columns of the query ids and the grades.
+        Columns of the query ids and the grades; files with the columns ``place`` and ``clicked`` need no grades, and no
+        features.
     docid, weight : str, optional
         Columns of the documents' ids, and of the query weights, the same for all documents of a query; default
         ``docid`` and ``query_weight`` if there are such columns.
@@ -203,6 +204,11 @@ def read_parquet(
     FormatError
         If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
         the file and row.
+
+    Warns
+    -----
+    UserWarning
+        If there are columns of text, which are no features, and `features` is not given: which.
 
     Examples
     --------
@@ -227,7 +233,7 @@ def read_parquet(
     values = join_columns([piece.columns for piece in pieces], [len(piece.X) for piece in pieces])
     return QueryStream.from_arrays(
         concatenate_features([piece.X for piece in pieces]),
-        values.pop(RELEVANCE),
+        values.pop(RELEVANCE, None),
         qid=np.repeat(ids, np.concatenate(lengths)),
         feature_names=columns.names,
         columns=values,
@@ -239,8 +245,9 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     """Convert a block to a table; raise `ValueError` if it differs from the schema, if there is one."""
     columns: dict[str, Any] = {
         QID: pa.array(np.repeat(block.qids, np.diff(block.offsets)).tolist()),
-        RELEVANCE: pa.array(block.relevance),
     }
+    if RELEVANCE in block.columns:
+        columns[RELEVANCE] = pa.array(block.relevance)
     described: dict[str, Any] = {"feature_names": None if block.feature_names is None else list(block.feature_names)}
     if layout == "sparse":
         numbers, indices, starts = cast(SparseFeatures, block.to_sparse().X)._rebased().arrays
@@ -253,12 +260,14 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     elif layout == "list":
         columns["features"] = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), block.n_features)
     else:
-        names = feature_columns(block.feature_names, block.n_features)
+        names = feature_columns(block.feature_names, block.n_features, block.columns)
         columns |= {name: pa.array(np.ascontiguousarray(X[:, j])) for j, name in enumerate(names)}
     values = block.per_document()
-    written = () if schema is None else schema.names
+    written = set() if schema is None else set(schema.names) - columns.keys()
+    if named := OF_IMPRESSIONS & (values.keys() | written):
+        described["columns"] = sorted(named)
     for name, column in optional_columns().items():
-        if name in values or name in written:  # none of these is a feature
+        if name in values or name in written:
             column_values = values[name] if name in values else column.filled(block.n_documents)
             is_text = isinstance(column_values, Texts)
             columns[name] = pa.array(column_values.tolist(), pa.string()) if is_text else pa.array(column_values)

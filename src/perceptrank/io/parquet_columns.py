@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -13,7 +14,19 @@ from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.paths import PathLike, find_files, find_paths
 from perceptrank.kernels.arrays import Features
-from perceptrank.stream.columns import COMMENT, DOCID, RELEVANCE, WEIGHT, Values, find_column, optional_columns
+from perceptrank.stream.columns import (
+    CLICKED,
+    COMMENT,
+    DOCID,
+    OF_IMPRESSIONS,
+    PLACE,
+    RELEVANCE,
+    WEIGHT,
+    Values,
+    find_column,
+    optional_columns,
+    recognized_columns,
+)
 from perceptrank.stream.query_stream import MISSING
 from perceptrank.stream.sparse import MOST_FEATURES, AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import as_grades, as_identifiers, check_choice, check_finite, without_missing
@@ -116,6 +129,10 @@ def read_columns(
     each = [Columns(file, qid, relevance, docid, weight, chosen, comments) for file in files]
     for file, columns in zip(files[1:], each[1:], strict=True):
         columns.check_like(each[0], file)
+    for file, columns in zip(files, each, strict=True):
+        if columns.texts:
+            warnings.warn(f"{file}: columns of text are no features: {', '.join(columns.texts)}", stacklevel=3)
+            break
     each[0].keep_missing, each[0].zero_missing = missing in ("keep", "zero"), missing == "zero"
     each[0].dtype = np.result_type(*(columns.dtype for columns in each))
     return files, each[0]
@@ -142,17 +159,21 @@ class Columns:
         with content_of(path):
             schema = open_parquet(path).schema_arrow
             index = index_columns(schema)
-            written, self._sparse_width = _described_features(schema)
-        self._qid, self._relevance = qid, relevance
+            written, self._sparse_width, described = _read_metadata(schema)
+        has_clicks = {PLACE, CLICKED} <= set(schema.names)
+        self._qid, self._relevance = qid, None if has_clicks and relevance not in schema.names else relevance
         self._width, self.keep_missing, self.zero_missing = 0, False, False
         free = set(schema.names) - {qid, relevance, *(features or ())}
-        self._columns = {name: name for name in optional_columns() if name in free and (comments or name != COMMENT)}
+        recognized = recognized_columns(free).keys() | (described & free)
+        self._columns = {
+            name: name for name in optional_columns() if name in recognized - {"" if comments else COMMENT}
+        }
         self._columns |= {name: chosen for name, chosen in ((DOCID, docid), (WEIGHT, weight)) if chosen}
         apart = (qid, relevance, COMMENT, *self._columns.values(), *index)
         others = [name for name in schema.names if name not in apart]
         self.texts = [name for name in others if features is None and _is_text(pa, schema.field(name).type)]
         numbers = [name for name in others if name not in self.texts]
-        self.features = numbers or others if features is None else list(features)
+        self.features = numbers or ([] if has_clicks else others) if features is None else list(features)
         known = set(schema.names)
         if missing := [name for name in self._needed if name not in known]:
             raise FileFormatError(
@@ -162,7 +183,7 @@ class Columns:
             )
         if len(known) < len(schema.names):
             raise FileFormatError(path, " has two columns of the same name")
-        if not self.features:
+        if not self.features and not has_clicks:
             raise FileFormatError(path, f" has no feature columns, only {', '.join(schema.names)}")
         if pa.types.is_nested(schema.field(qid).type):
             raise FileFormatError(path, f": column {qid!r} must hold numbers or text, got {schema.field(qid).type}")
@@ -204,7 +225,8 @@ class Columns:
     @property
     def _needed(self) -> list[str]:
         """Names of the columns to read."""
-        return [self._qid, self._relevance, *self.features, *self._columns.values()]
+        graded = [] if self._relevance is None else [self._relevance]
+        return [self._qid, *graded, *self.features, *self._columns.values()]
 
     def check_like(self, other: "Columns", path: str) -> None:
         """Raise `ValueError` if the features differ from those of another file."""
@@ -255,17 +277,18 @@ class Columns:
         if self._sparse_width:
             X = self._sparse_rows(columns[INDICES], columns[VALUES])
         else:
-            X = self._matrix([columns[name] for name in self.features])
+            X = self._matrix([columns[name] for name in self.features], len(columns[self._qid]))
         self._width = self._width or X.shape[1]
         if self._width != X.shape[1]:
             raise ValueError(f"feature lists must have one length, got {self._width} and {X.shape[1]}")
         if self.zero_missing:
             X = without_missing(X)
         check_finite(X, self.names, keep_missing=self.keep_missing)
-        grades = as_grades(columns[self._relevance].to_numpy(zero_copy_only=False), len(X))
         ids = as_identifiers(columns[self._qid].to_numpy(zero_copy_only=False))
         starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
-        values: dict[str, Values] = {RELEVANCE: grades}
+        values: dict[str, Values] = {}
+        if self._relevance is not None:
+            values[RELEVANCE] = as_grades(columns[self._relevance].to_numpy(zero_copy_only=False), len(X))
         for name, chosen in self._columns.items():
             column = find_column(name)
             read = columns[chosen].to_pylist() if column.is_text else columns[chosen].to_numpy(zero_copy_only=False)
@@ -309,8 +332,7 @@ class Columns:
         starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         return SparseFeatures(np.asarray(numbers, self.dtype), columns, starts, self._sparse_width)
 
-    def _matrix(self, columns: list[Any]) -> Features:
-        n_rows = len(columns[0])
+    def _matrix(self, columns: list[Any], n_rows: int) -> Features:
         if self._is_list:
             values = columns[0].flatten().to_numpy(zero_copy_only=False)
             lengths = set(columns[0].value_lengths().to_pylist())
@@ -342,10 +364,10 @@ def index_columns(schema: Any) -> list[str]:
     return [name for name in columns if isinstance(name, str)]
 
 
-def _described_features(schema: Any) -> tuple[tuple[str, ...] | None, int]:
-    """Return what our metadata says: the features' names, and the number of sparse ones, 0 if they are dense.
+def _read_metadata(schema: Any) -> tuple[tuple[str, ...] | None, int, frozenset[str]]:
+    """Return what our metadata says: the features' names, the number of sparse ones, and columns of impressions.
 
-    The names are None if it says that there are none, () if it does not say.
+    The names are None if it says that there are none, () if it does not say; the number is 0 if they are dense.
     """
     described = json.loads((schema.metadata or {}).get(METADATA, b"{}"))
     names = described.get("feature_names", ())
@@ -355,7 +377,7 @@ def _described_features(schema: Any) -> tuple[tuple[str, ...] | None, int]:
     width = described["n_features"] if is_sparse else 0
     if is_sparse and (type(width) is not int or not 1 <= width <= MOST_FEATURES):
         raise ValueError(f"n_features in its metadata must be a whole number from 1 to {MOST_FEATURES}, got {width!r}")
-    return None if names is None else tuple(names), width
+    return None if names is None else tuple(names), width, OF_IMPRESSIONS & set(described.get("columns", ()))
 
 
 def column_names(path: str) -> list[str]:

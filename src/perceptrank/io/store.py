@@ -174,8 +174,10 @@ class Store(QueryStream):
     def _copy_features(self, start: int, stop: int) -> AnyFeatures:
         """Copy the features of a range of queries, one segment after the other."""
         values, indices, starts = (GrowingArray(dtype) for dtype in (self._dtype, np.int32, np.int64))
+        n_documents = 0
         for part in self._parts(start, stop):
             X = part.X
+            n_documents += len(X)
             if isinstance(X, SparseFeatures):
                 first, last = int(X.starts[0]), int(X.starts[-1])
                 starts.extend(X.starts[:-1] + (len(values) - first))
@@ -184,7 +186,7 @@ class Store(QueryStream):
             else:
                 values.extend(X.ravel())
         if not self.is_sparse:
-            return cast(Features, values.finish().reshape(-1, self.n_features))
+            return cast(Features, values.finish().reshape(n_documents, self.n_features))
         starts.extend(np.array([len(values)]))
         return SparseFeatures._trusted(values.finish(), indices.finish(), starts.finish(), self.n_features)
 

@@ -19,7 +19,7 @@ from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import WRITTEN_BY, newer_writer, too_new, whole_number
 from perceptrank.io.npy_file import HEADER_BYTES, checksum
 from perceptrank.io.paths import MANIFEST
-from perceptrank.stream.columns import QID, RELEVANCE, declared, find_column
+from perceptrank.stream.columns import CLICKED, QID, RELEVANCE, declared, find_column
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import MOST_FEATURES
 
@@ -144,8 +144,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise ValueError(f"sparse must be true or false, got {manifest['sparse']!r}")
         if manifest["sparse"] and whole_number("n_features", manifest["n_features"]) > MOST_FEATURES:
             raise ValueError(f"it has {manifest['n_features']} features, more than {MOST_FEATURES}")
-        if whole_number("n_features", manifest["n_features"]) < 1 or manifest["dtype"] not in ("float32", "float64"):
-            raise ValueError(f"invalid features: {manifest['n_features']} of type {manifest['dtype']!r}")
+        whole_number("n_features", manifest["n_features"])
+        if manifest["dtype"] not in ("float32", "float64"):
+            raise ValueError(f"dtype must be float32 or float64, got {manifest['dtype']!r}")
         names = manifest["feature_names"]
         if names is not None and (len(names) != manifest["n_features"] or not all(type(name) is str for name in names)):
             raise ValueError("its feature_names do not name each feature")
@@ -180,7 +181,8 @@ def _check_segment(folder: Path, manifest: dict[str, Any], segment: dict[str, An
             "or a plugin",
         )
     texts = [starts_of(name) for name in columns if declared()[name].is_text]
-    needed = {*feature_kinds(manifest), "offsets", QID, RELEVANCE, *texts}
+    judged = CLICKED if CLICKED in columns else RELEVANCE
+    needed = {*feature_kinds(manifest), "offsets", QID, judged, *texts}
     if not needed <= set(segment["files"]):
         raise ValueError(f"segment {segment['name']} lacks files: {', '.join(sorted(needed - set(segment['files'])))}")
     for kind, expected in segment["files"].items():

@@ -34,7 +34,7 @@ from perceptrank.io.store_manifest import (
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.columns import COMMENT, QID, Column, Values, declared, find_column
+from perceptrank.stream.columns import COMMENT, QID, RELEVANCE, Column, Values, declared, find_column
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
 from perceptrank.stream.texts import Texts
@@ -242,6 +242,9 @@ def _write_segment(
                 if progress is not None:
                     progress(n_documents)
         assert head is not None
+        before = {} if manifest is None else columns_of(manifest["segments"])
+        for column_name in before and set(before) - {QID} ^ files.keys() & declared().keys():
+            find_column(column_name).filled(0)  # raises if there is no value for the segments without it
         identities = _as_storable(qids)
         opened(QID, identities.dtype).append(identities)
     return head, {
@@ -289,8 +292,8 @@ def _list_names(names: list[str] | None) -> str:
 
 def _count_grades(grades: dict[float, int] | None, block: QueryStream) -> dict[float, int] | None:
     """Add the documents per grade of a block; None if there are too many grades."""
-    if grades is None:
-        return None
+    if grades is None or RELEVANCE not in block.columns:
+        return grades
     for grade, count in zip(*np.unique(block.relevance, return_counts=True), strict=True):
         grades[float(grade)] = grades.get(float(grade), 0) + int(count)
     return grades if len(grades) <= _MAX_COUNTED_GRADES else None

@@ -13,8 +13,9 @@ from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.model import Model, as_learned, named, transformed
 from perceptrank.measures import NDCG, Measure, parse
+from perceptrank.stream.columns import RELEVANCE
 from perceptrank.stream.memory import check_room
-from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.query_stream import QueryStream, missing_columns
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import (
     are_finite,
@@ -58,6 +59,10 @@ def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: 
     """Learn a stream, block after block."""
     if len(stream) == 0:
         raise ValueError("the stream has no queries")
+    if RELEVANCE not in stream.columns:
+        raise missing_columns(stream, learner.name, (RELEVANCE,))
+    if not stream.n_features:
+        raise ValueError(f"{learner.name} needs features, and the stream has none")
     model.check_features(stream.n_features, stream.feature_names)
     for measure in recorded:
         measure.check_grades(stream.relevance)

@@ -227,11 +227,12 @@ class ServedRanker:
         if weight != 0.0 and not 1e-100 <= weight <= 1e100:
             raise InvalidRequestError(f"weight must be 0, or from 1e-100 to 1e100, got {weight}", "leave weight out")
         ids, X, relevance = graded(arranged, grades, omit=omit)
-        entry = AnswerEntry(time.time_ns(), event_id, ranking_id, ids, as_bytes(X), as_bytes(relevance), float(weight))
-        if self.thread.n_waiting >= self.settings.waiting_answers:
+        settings, n_waiting, n_bytes = self.settings, self.thread.n_waiting, self.thread.waiting_bytes
+        if n_waiting >= settings.waiting_answers or (n_bytes and n_bytes + X.nbytes > settings.waiting_bytes):
             raise OverloadedError(
-                f"{self.settings.waiting_answers} answers wait to be logged", "send it again a little later"
+                f"{n_waiting} answers of {n_bytes} bytes wait to be logged", "send it again a little later"
             )
+        entry = AnswerEntry(time.time_ns(), event_id, ranking_id, ids, as_bytes(X), as_bytes(relevance), float(weight))
         answer = Answer(entry, arranged.names)
         if together is None:
             self.thread.put(answer)

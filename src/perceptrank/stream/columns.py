@@ -23,6 +23,8 @@ Values: TypeAlias = npt.NDArray[Any] | Texts
 Check: TypeAlias = Callable[[npt.NDArray[Any]], Bools]
 
 QID, RELEVANCE, DOCID, WEIGHT, COMMENT = "qid", "relevance", "docid", "query_weight", "comment"
+PLACE, CLICKED, EXAMINED, PROPENSITY = "place", "clicked", "examined", "propensity"
+TIME, POLICY, SESSION, USER_QUERY = "time", "policy", "session", "user_query"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED = {"features", "indices", "offsets", "starts", "values"}  # names of features in files
@@ -105,7 +107,24 @@ def _are_weights(values: npt.NDArray[Any]) -> Bools:
     return np.asarray(np.isfinite(values) & (values >= 0))
 
 
+def _are_places(values: npt.NDArray[Any]) -> Bools:
+    return np.asarray(values >= 0)
+
+
+def _are_shares(values: npt.NDArray[Any]) -> Bools:
+    return np.asarray((values >= 0) & (values <= 1))
+
+
+def _are_answers(values: npt.NDArray[Any]) -> Bools:
+    return np.asarray((values == 0) | (values == 1) | np.isnan(values))
+
+
+def _are_probabilities(values: npt.NDArray[Any]) -> Bools:
+    return np.asarray(((values > 0) & (values <= 1)) | np.isnan(values))
+
+
 _NOT_NEGATIVE = "must be finite and not negative"
+_PLACES = "must be counted from 1, or 0 if the document was not shown"
 _declared: dict[str, Column] = {
     column.name: column
     for column in (
@@ -114,9 +133,27 @@ _declared: dict[str, Column] = {
         Column(DOCID, "document", "id", "", argument="docids"),
         Column(WEIGHT, "query", np.dtype(np.float64), 1.0, _are_weights, _NOT_NEGATIVE, "query_weights"),
         Column(COMMENT, "document", "text", "", argument="comments"),
+        Column(PLACE, "document", np.dtype(np.int32), 0, _are_places, _PLACES, PLACE),
+        Column(CLICKED, "document", np.dtype(np.float64), 0.0, _are_shares, "must be from 0 to 1", CLICKED),
+        Column(EXAMINED, "document", np.dtype(np.float64), np.nan, _are_answers, "must be 0, 1 or NaN", EXAMINED),
+        Column(
+            PROPENSITY,
+            "document",
+            np.dtype(np.float64),
+            np.nan,
+            _are_probabilities,
+            "must be above 0 and at most 1, or NaN",
+            PROPENSITY,
+        ),
+        Column(TIME, "query", np.dtype("datetime64[ms]"), np.datetime64("NaT", "ms"), argument=TIME),
+        Column(POLICY, "query", "text", "", argument=POLICY),
+        Column(SESSION, "query", "id", "", argument=SESSION),
+        Column(USER_QUERY, "query", "text", "", argument=USER_QUERY),
     )
 }
 BUILT_IN = frozenset(_declared)
+OF_IMPRESSIONS = frozenset((PLACE, CLICKED, EXAMINED, PROPENSITY, TIME, POLICY, SESSION, USER_QUERY))
+OF_JUDGED = BUILT_IN - OF_IMPRESSIONS
 
 
 def declare(
@@ -150,11 +187,11 @@ def declare(
     Examples
     --------
     >>> import perceptrank as pr
-    >>> _ = declare("clicked", per="document", dtype=bool, fill=False)
-    >>> stream = pr.QueryStream.from_arrays([[1.0], [2.0]], [0, 1], columns={"clicked": [1, 0]})
-    >>> stream.columns["clicked"].tolist(), list(stream.to_frame().columns)
-    ([True, False], ['qid', 'relevance', 'f1', 'clicked'])
-    >>> withdraw("clicked")
+    >>> _ = declare("in_stock", per="document", dtype=bool, fill=False)
+    >>> stream = pr.QueryStream.from_arrays([[1.0], [2.0]], [0, 1], columns={"in_stock": [1, 0]})
+    >>> stream.columns["in_stock"].tolist(), list(stream.to_frame().columns)
+    ([True, False], ['qid', 'relevance', 'f1', 'in_stock'])
+    >>> withdraw("in_stock")
     """
     check_choice("per", per, ("document", "query"))
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
@@ -196,8 +233,8 @@ def declared() -> dict[str, Column]:
 
     Examples
     --------
-    >>> list(declared())
-    ['qid', 'relevance', 'docid', 'query_weight', 'comment']
+    >>> list(declared())[:5], list(declared())[5:9]
+    (['qid', 'relevance', 'docid', 'query_weight', 'comment'], ['place', 'clicked', 'examined', 'propensity'])
     """
     return dict(_declared)
 
@@ -205,6 +242,21 @@ def declared() -> dict[str, Column]:
 def optional_columns() -> dict[str, Column]:
     """Return all columns but the query ids and the grades, whose names in files the caller may choose."""
     return {name: column for name, column in _declared.items() if name not in (QID, RELEVANCE)}
+
+
+def recognized_columns(names: Iterable[str]) -> dict[str, Column]:
+    """Return the optional columns that a frame or file with columns of these names has.
+
+    "time" or "place" may well be a feature: the columns of impressions are recognized only where ``clicked`` and
+    ``place`` are both there.
+    """
+    present = set(names)
+    has_clicks = {PLACE, CLICKED} <= present
+    return {
+        name: column
+        for name, column in optional_columns().items()
+        if name in present and (has_clicks or name not in OF_IMPRESSIONS)
+    }
 
 
 def find_column(name: str) -> Column:
@@ -243,7 +295,33 @@ def convert_columns(columns: Mapping[str, Any], offsets: Ints) -> tuple[dict[str
             documents[name] = _copy(column.convert(values, n_documents))
         else:
             queries[name] = _copy(_convert_per_query(column, values, offsets, qids))
+    check_impressions(documents, offsets, qids)
     return documents, queries
+
+
+def check_impressions(documents: Mapping[str, Values], offsets: Ints, qids: npt.NDArray[Any]) -> None:
+    """Raise if two documents of a query have the same place, or one was clicked that was not shown."""
+    if PLACE not in documents:
+        return
+    places = np.asarray(documents[PLACE], dtype=np.int64)
+    query_of_row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    if CLICKED in documents and (unseen := np.asarray((places == 0) & (np.asarray(documents[CLICKED]) > 0))).any():
+        row = int(np.argmax(unseen))
+        qid = _shown(qids[query_of_row[row]])
+        raise ValueError(f"clicked must be 0 where place is 0 (not shown), got a click at document {row}, query {qid}")
+    order = np.lexsort((places, query_of_row))
+    ranked, queries = places[order], query_of_row[order]
+    same = (ranked[1:] == ranked[:-1]) & (queries[1:] == queries[:-1]) & (ranked[1:] > 0)
+    if same.any():
+        k = int(np.argmax(same))
+        qid = _shown(qids[queries[k]])
+        raise ValueError(f"place must differ between the documents of a query, got {ranked[k]} twice in query {qid}")
+
+
+def count_gaps(places: Ints, offsets: Ints) -> int:
+    """Return the number of impressions in which a place above the last one shown has no document."""
+    shown = np.add.reduceat(places > 0, offsets[:-1])
+    return int((np.maximum.reduceat(places, offsets[:-1]) > shown).sum())
 
 
 def _copy(values: Values) -> Values:
@@ -268,10 +346,9 @@ def first_of_queries(column: Column, values: Values, offsets: Ints, qids: npt.ND
     if (differ := differences(values, expected)).any():
         row = int(np.argmax(differ))
         q = int(np.searchsorted(offsets, row, side="right")) - 1
-        qid = qids[q].item() if isinstance(qids[q], np.generic) else qids[q]
         raise ValueError(
             f"{column.argument} must be the same for all documents of a query, got {_shown(expected[row])} and "
-            f"{_shown(values[row])} in query {qid!r}"
+            f"{_shown(values[row])} in query {_shown(qids[q])}"
         )
     return first
 
@@ -288,6 +365,7 @@ def split_columns(
             documents[name] = values
         else:
             queries[name] = first_of_queries(column, values, offsets, qids)
+    check_impressions(documents, offsets, qids)
     return documents, queries
 
 
@@ -300,7 +378,7 @@ def differences(values: Values, others: Values) -> Bools:
 
 
 def _shown(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else str(value)
+    return repr(str(value)) if isinstance(value, str) else str(value)
 
 
 def join_columns(parts: Sequence[Mapping[str, Values | None]], sizes: Sequence[int]) -> dict[str, Values]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.stream.columns import QID, RELEVANCE, Column, declared, optional_columns
+from perceptrank.stream.columns import CLICKED, PLACE, QID, RELEVANCE, Column, recognized_columns
 from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import check_choice
 
@@ -23,10 +23,12 @@ def make_frame(columns: Mapping[str, Any], library: str) -> Any:
     return frames.DataFrame(listed)
 
 
-def feature_columns(feature_names: tuple[str, ...] | None, n_features: int) -> tuple[str, ...]:
-    """Return the column names of features; raise `ValueError` if they clash."""
+def feature_columns(
+    feature_names: tuple[str, ...] | None, n_features: int, columns: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return the column names of features of a stream with these columns; raise `ValueError` if they clash."""
     names = feature_names or tuple(f"f{j + 1}" for j in range(n_features))
-    taken = declared().keys() & set(names)
+    taken = {QID, RELEVANCE, *recognized_columns([*names, *columns])} & set(names)
     if taken or len(set(names)) < len(names):
         raise ValueError(f"feature names must be distinct, and not {sorted(taken)}, to be names of columns")
     return names
@@ -41,17 +43,23 @@ def split_frame(
     if isinstance(features, str):
         features = [features]
     names = list(frame.columns)
-    missing = [name for name in [qid, relevance, *(features or [])] if name not in names]
+    has_clicks = {PLACE, CLICKED} <= set(names)
+    needed = [qid, *([] if has_clicks else [relevance]), *(features or [])]
+    missing = [name for name in needed if name not in names]
     if missing:
         raise ValueError(f"the frame has no column {', '.join(map(repr, missing))}; it has {names}")
-    columns = {QID: frame[qid].to_numpy(), RELEVANCE: frame[relevance].to_numpy()}
-    for name, column in optional_columns().items():
-        if name in names and name not in (qid, relevance, *(features or ())):
+    columns = {QID: frame[qid].to_numpy()}
+    if relevance in names:
+        columns[RELEVANCE] = frame[relevance].to_numpy()
+    for name, column in recognized_columns(names).items():
+        if name not in (qid, relevance, *(features or ())):
             values = _column_values(column, frame[name])
             if values is not None:
                 columns[name] = values
     reserved = {qid, relevance, *(columns.keys() - {QID, RELEVANCE})}
     chosen = [name for name in names if name not in reserved] if features is None else list(features)
+    if not chosen and has_clicks:
+        return np.empty((len(frame), 0), np.float32), None, columns
     if not chosen:
         raise ValueError(f"the frame has no feature columns, only {names}")
     lists = _list_column(frame, chosen[0]) if len(chosen) == 1 else None

@@ -1,4 +1,4 @@
-"""Judged queries as arrays: `Query` is one query, `QueryStream` a ragged batch of them.
+"""Judged queries, or impressions with clicks, as arrays: `Query` is one of them, `QueryStream` a ragged batch.
 
 Input is validated once, when a stream is constructed.
 """
@@ -15,9 +15,13 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.columns import (
-    BUILT_IN,
+    CLICKED,
     COMMENT,
     DOCID,
+    EXAMINED,
+    OF_JUDGED,
+    PLACE,
+    PROPENSITY,
     QID,
     RELEVANCE,
     WEIGHT,
@@ -46,6 +50,7 @@ from perceptrank.stream.validation import (
 BLOCK_BYTES = 16 * 2**20
 MISSING = ("error", "keep", "zero")
 _FIXED = frozenset(("X", "offsets", "columns", "relevance", "qids", "comments", "docids", "query_weights"))
+_FIXED |= {PLACE, CLICKED, EXAMINED, PROPENSITY}
 _NO_COLUMNS: Mapping[str, Any] = {}
 
 
@@ -62,7 +67,7 @@ class Query(_JudgedDocuments):
     ----------
     X : array of shape (documents, features)
     relevance : array of shape (documents,)
-        Grades.
+        Grades; None in a stream without grades.
     qid : hashable
         Identifier of the query.
     docids : Texts or None
@@ -87,19 +92,20 @@ class Query(_JudgedDocuments):
 
 
 class QueryStream:
-    """A sequence of judged queries, stored as one ragged batch.
+    """A sequence of judged queries, or of impressions, stored as one ragged batch.
 
-    The constructor takes rows that are already grouped by query; `from_arrays` groups them by `qid`. All arrays are
-    read-only; the features are a view of the input where possible.
+    An impression is a query with the places at which its documents were shown, and the clicks. A stream has grades,
+    clicks or both. The constructor takes rows that are already grouped by query; `from_arrays` groups them by `qid`.
+    All arrays are read-only; the features are a view of the input where possible.
 
     Parameters
     ----------
     X : array of shape (documents, features), sparse matrix or SparseFeatures
         Finite features; sparse ones stay sparse. float32 and float64 are kept, without a copy if C-contiguous; other
         dtypes become float32 if it holds them exactly (small integers, booleans, float16), else float64. May be
-        memory-mapped.
-    relevance : array of shape (documents,)
-        Grades, finite and non-negative.
+        memory-mapped. A log of clicks may have no features, shape (documents, 0).
+    relevance : array of shape (documents,), or None
+        Grades, finite and non-negative; None if there are clicks only.
     offsets : array of int of shape (queries + 1,)
         Rows ``offsets[q] : offsets[q + 1]`` belong to query q.
     qids : array of shape (queries,), optional
@@ -113,9 +119,19 @@ class QueryStream:
     query_weights : array of shape (queries,), optional
         Weight of each query, finite and not negative: it scales the step of learners, and the query's share of means.
         May also be given for each document, the same for all documents of a query.
+    place : array of int of shape (documents,), optional
+        Place at which each document was shown, from 1 on; 0 if it was not shown. Two documents of a query cannot have
+        the same place.
+    clicked : array of shape (documents,), optional
+        1 for a click, 0 for none, or a number in between, such as a weight by the time that was spent reading.
+    examined : array of shape (documents,), optional
+        1 if the user looked at the document, 0 if not, NaN if that is unknown.
+    propensity : array of shape (documents,), optional
+        Probability that the policy shows the document at its place, given the coins that it logs; NaN if unknown.
     columns : mapping of str to array, optional
-        Values of other columns that are declared, see `perceptrank.stream.columns.declare`: one per document or per
-        query. Those per query may also be given for each document.
+        Values of other columns, one per document or per query; those per query may also be given for each document.
+        Impressions have ``time``, ``policy``, ``session`` and ``user_query``, the text that many of them share;
+        `perceptrank.stream.columns.declare` adds others.
     missing : "error", "keep", or "zero"
         What to do with features that are NaN: refuse them, keep them for a learner whose first transform is `Missing`,
         or take them for 0.
@@ -127,6 +143,8 @@ class QueryStream:
     QueryStream(2 queries, 3 documents, 2 features)
     >>> [query.qid for query in stream]
     ['a', 'b']
+    >>> QueryStream.from_arrays([[1.0], [2.0], [3.0]], place=[1, 2, 0], clicked=[0, 1, 0])
+    QueryStream(1 queries, 3 documents, 1 features, 2 shown, 1 clicked)
     """
 
     X: AnyFeatures
@@ -134,12 +152,12 @@ class QueryStream:
     feature_names: tuple[str, ...] | None
     _documents: dict[str, Any]  # columns per document
     _queries: dict[str, Any]  # columns per query
-    _has_added: bool  # columns that are not of this package
+    _has_added: bool  # columns that are not attributes of a query
 
     def __init__(
         self,
         X: npt.ArrayLike | SparseFeatures,
-        relevance: npt.ArrayLike,
+        relevance: npt.ArrayLike | None,
         offsets: npt.ArrayLike,
         *,
         qids: npt.ArrayLike | None = None,
@@ -147,11 +165,18 @@ class QueryStream:
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
         query_weights: npt.ArrayLike | None = None,
+        place: npt.ArrayLike | None = None,
+        clicked: npt.ArrayLike | None = None,
+        examined: npt.ArrayLike | None = None,
+        propensity: npt.ArrayLike | None = None,
         columns: Mapping[str, Any] | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
     ) -> None:
         check_choice("missing", missing, MISSING)
-        features = as_any_features(X, feature_names)
+        given = {RELEVANCE: relevance, DOCID: docids, WEIGHT: query_weights, COMMENT: comments}
+        given |= {PLACE: place, CLICKED: clicked, EXAMINED: examined, PROPENSITY: propensity}
+        values = _by_column(given, columns)
+        features = as_any_features(X, feature_names, may_be_empty=values[CLICKED] is not None)
         if features.shape[0] == 0:
             raise ValueError("X must hold at least one document, got none")
         names = as_names(feature_names, features.shape[1])
@@ -159,7 +184,6 @@ class QueryStream:
             features = without_missing(features)
         check_finite(features, names, keep_missing=missing == "keep")
         bounds = as_offsets(offsets, features.shape[0]).copy()
-        values = _by_column(relevance, docids, query_weights, comments, columns)
         self._set(features, bounds, *convert_columns({QID: qids, **values}, bounds), names)
 
     def _set(
@@ -177,7 +201,7 @@ class QueryStream:
             _documents={name: read_only(values) for name, values in documents.items() if values is not None},
             _queries={name: read_only(values) for name, values in queries.items() if values is not None},
         )
-        vars(self)["_has_added"] = not (self._documents.keys() <= BUILT_IN and self._queries.keys() <= BUILT_IN)
+        vars(self)["_has_added"] = not (self._documents.keys() <= OF_JUDGED and self._queries.keys() <= OF_JUDGED)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Compiled code does not check again that the arrays fit together.
@@ -201,13 +225,35 @@ class QueryStream:
 
     @property
     def columns(self) -> Mapping[str, Values]:
-        """All columns by name, among them ``relevance``, ``qid``, ``docid``, ``query_weight`` and ``comment``."""
+        """All columns by name, such as ``qid``, ``relevance``, ``docid``, ``query_weight`` and ``clicked``."""
         return MappingProxyType({**self._documents, **self._queries})
 
     @property
     def relevance(self) -> Floats:
-        """Grades of the documents."""
+        """Grades of the documents; `ValueError` if there are none."""
+        if RELEVANCE not in self._documents:
+            raise missing_columns(self, "this", (RELEVANCE,))
         return cast(Floats, self._documents[RELEVANCE])
+
+    @property
+    def place(self) -> npt.NDArray[np.int32] | None:
+        """Places at which documents were shown, from 1 on; 0 for those that were not."""
+        return self._documents.get(PLACE)
+
+    @property
+    def clicked(self) -> Floats | None:
+        """Clicks on documents, from 0 to 1."""
+        return self._documents.get(CLICKED)
+
+    @property
+    def examined(self) -> Floats | None:
+        """1 for documents that the user looked at, 0 for others, NaN where that is unknown."""
+        return self._documents.get(EXAMINED)
+
+    @property
+    def propensity(self) -> Floats | None:
+        """Probability that the policy shows the document at its place; NaN where it is unknown."""
+        return self._documents.get(PROPENSITY)
 
     @property
     def qids(self) -> npt.NDArray[Any]:
@@ -233,7 +279,7 @@ class QueryStream:
     def from_arrays(
         cls,
         X: npt.ArrayLike | SparseFeatures,
-        relevance: npt.ArrayLike,
+        relevance: npt.ArrayLike | None = None,
         *,
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
@@ -241,6 +287,10 @@ class QueryStream:
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
         query_weights: npt.ArrayLike | None = None,
+        place: npt.ArrayLike | None = None,
+        clicked: npt.ArrayLike | None = None,
+        examined: npt.ArrayLike | None = None,
+        propensity: npt.ArrayLike | None = None,
         columns: Mapping[str, Any] | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
     ) -> QueryStream:
@@ -261,9 +311,11 @@ class QueryStream:
             feature_names = column_names(X)
         if qid is not None and group is not None:
             raise ValueError("give qid or group, not both")
-        features = as_any_features(X, feature_names)
+        given = {RELEVANCE: relevance, DOCID: docids, WEIGHT: query_weights, COMMENT: comments}
+        given |= {PLACE: place, CLICKED: clicked, EXAMINED: examined, PROPENSITY: propensity}
+        values = _by_column(given, columns)
+        features = as_any_features(X, feature_names, may_be_empty=values[CLICKED] is not None)
         n_documents = features.shape[0]
-        values = _by_column(relevance, docids, query_weights, comments, columns)
         qids = None
         if qid is None:
             sizes = np.array([n_documents]) if group is None else as_sizes(group, n_documents)
@@ -297,13 +349,13 @@ class QueryStream:
 
         Columns called ``docid`` and ``query_weight`` become the documents' ids and the query weights, a column of
         text called ``comment`` the comments, and so do other columns that are declared, unless they are among
-        `features`.
+        `features`. Those of impressions (``time``, ``policy``, …) do if ``place`` and ``clicked`` are both there.
 
         Parameters
         ----------
         frame : data frame of pandas or polars
         qid, relevance : str
-            Columns of the query identifiers and the grades.
+            Columns of the query identifiers and the grades; impressions need no grades, and no features.
         features : sequence of str, optional
             Feature columns, or the one column of lists; default all other columns.
         missing : "error", "keep", or "zero"
@@ -312,7 +364,7 @@ class QueryStream:
         from perceptrank.stream.frames import split_frame
 
         X, names, columns = split_frame(frame, qid, relevance, features)
-        grades, queries = columns.pop(RELEVANCE), columns.pop(QID)
+        grades, queries = columns.pop(RELEVANCE, None), columns.pop(QID)
         return QueryStream.from_arrays(X, grades, qid=queries, feature_names=names, columns=columns, missing=missing)
 
     def to_frame(self, library: str = "pandas") -> Any:
@@ -329,8 +381,9 @@ class QueryStream:
         from perceptrank.stream.frames import feature_columns, make_frame
 
         sizes = np.diff(self.offsets)
-        columns: dict[str, Any] = {QID: np.repeat(self.qids, sizes), RELEVANCE: self.relevance}
-        names = feature_columns(self.feature_names, self.n_features)
+        columns: dict[str, Any] = {QID: np.repeat(self.qids, sizes)}
+        columns |= {RELEVANCE: self.relevance} if RELEVANCE in self._documents else {}
+        names = feature_columns(self.feature_names, self.n_features, self.columns)
         X = dense(self.X)
         columns |= {name: X[:, j] for j, name in enumerate(names)}
         return make_frame(columns | self.per_document(), library)
@@ -399,7 +452,12 @@ class QueryStream:
     def __repr__(self) -> str:
         sparse = f", {self.X.n_nonzeros} non-zeros" if isinstance(self.X, SparseFeatures) else ""
         counts = f"{self.n_queries} queries, {self.n_documents} documents, {self.n_features} features"
-        return f"QueryStream({counts}{sparse})"
+        clicks = ""
+        if (place := self.place) is not None:
+            clicks += f", {np.count_nonzero(place)} shown"
+        if (clicked := self.clicked) is not None:
+            clicks += f", {np.count_nonzero(clicked)} clicked"
+        return f"QueryStream({counts}{sparse}{clicks})"
 
     def __iter__(self) -> Iterator[Query]:
         return (self[q] for q in range(self.n_queries))
@@ -421,14 +479,14 @@ class QueryStream:
             qid, docids, weights = queries[QID][q], documents.get(DOCID), queries.get(WEIGHT)
             query = Query(
                 self.X[rows],
-                documents[RELEVANCE][rows],
+                cast(Floats, None if (grades := documents.get(RELEVANCE)) is None else grades[rows]),
                 qid.item() if isinstance(qid, np.generic) else qid,
                 None if docids is None else docids[rows],
                 1.0 if weights is None else float(weights[q]),
             )
             if self._has_added:
-                added = {name: values[rows] for name, values in documents.items() if name not in BUILT_IN}
-                query.columns = added | {name: values[q] for name, values in queries.items() if name not in BUILT_IN}
+                added = {name: values[rows] for name, values in documents.items() if name not in OF_JUDGED}
+                query.columns = added | {name: values[q] for name, values in queries.items() if name not in OF_JUDGED}
             return query
         if isinstance(index, slice) and index.step in (None, 1):
             start, stop, _ = index.indices(self.n_queries)
@@ -540,7 +598,7 @@ class QueryStream:
         return self if isinstance(self.X, SparseFeatures) else self.with_features(SparseFeatures.from_dense(self.X))
 
     def with_features(self, X: AnyFeatures, *, feature_names: Sequence[str] | None = None) -> QueryStream:
-        """Replace the features, keeping the judgments.
+        """Replace the features, keeping grades and clicks.
 
         Parameters
         ----------
@@ -549,7 +607,7 @@ class QueryStream:
         feature_names : list of str, optional
             Their names; by default those they had, if the number of features is the same.
         """
-        X = as_any_features(X)
+        X = as_any_features(X, may_be_empty=CLICKED in self._documents)
         if X.shape[0] != self.n_documents:
             raise ValueError(f"X must have {self.n_documents} rows, got {X.shape[0]}")
         names = self.feature_names if X.shape[1] == self.n_features else None
@@ -613,10 +671,13 @@ class QueryStream:
         >>> stream.with_columns({"docid": ["a", "b", "c", "d"]})[1].docids.tolist()
         ['c', 'd']
         """
-        for name, values in columns.items():
-            if find_column(name).name in (QID, RELEVANCE) and values is None:
-                raise ValueError(f"a stream must have the column {name!r}, got None")
-        documents, queries = convert_columns({QID: self.qids, **columns}, self.offsets)
+        if QID in columns and columns[QID] is None:
+            raise ValueError("a stream must have the column 'qid', got None")
+        _check_judged({**self._documents, **columns})
+        among = (
+            {name: self._documents.get(name) for name in (PLACE, CLICKED)} if {PLACE, CLICKED} & set(columns) else {}
+        )
+        documents, queries = convert_columns({QID: self.qids, **among, **columns}, self.offsets)
         absent = dict.fromkeys(columns)
         return QueryStream._trusted(
             self.X,
@@ -627,18 +688,26 @@ class QueryStream:
         )
 
 
-def _by_column(
-    relevance: Any, docids: Any, weights: Any, comments: Any, others: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def _by_column(given: dict[str, Any], others: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the values of columns that are given by arguments, and those of other columns, by name."""
-    columns = {RELEVANCE: relevance, DOCID: docids, WEIGHT: weights, COMMENT: comments}
     for name in others or ():
-        if columns.get(name) is not None or name == QID:
+        if given.get(name) is not None or name == QID:
             raise ValueError(f"columns must not have {name!r}, which is an argument of its own")
-    columns |= dict(others or {})
-    if columns[RELEVANCE] is None:
-        raise ValueError("relevance must have one grade per document, got None")
+    columns = given | dict(others or {})
+    _check_judged(columns)
     return columns
+
+
+def _check_judged(columns: Mapping[str, Any]) -> None:
+    """Raise if there are neither grades nor clicks."""
+    if columns.get(RELEVANCE) is None and columns.get(CLICKED) is None:
+        raise ValueError("a stream must have grades (relevance) or clicks (clicked), got None for both")
+
+
+def missing_columns(stream: QueryStream, needing: str, names: Sequence[str]) -> ValueError:
+    """Return the error for a stream without columns that something needs."""
+    missing = " and ".join(repr(name) for name in names if name not in stream.columns)
+    return ValueError(f"{needing} needs the column {missing}, and the stream has only {', '.join(stream.columns)}")
 
 
 def _in_order(name: str, values: Any, rows: Ints, n_queries: int) -> Any:

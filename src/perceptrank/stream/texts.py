@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Bytes, Ints
 
+_BASE = 0x9E3779B97F4A7C15
+_INVERSE = pow(_BASE, -1, 2**64)
+
 
 class Texts(Sequence[str]):
     """A read-only sequence of texts.
@@ -86,6 +89,17 @@ class Texts(Sequence[str]):
     def nbytes(self) -> int:
         """Number of bytes of the texts and of their bounds."""
         return int(self.starts[-1] - self.starts[0]) + self.starts.nbytes
+
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """Return a number for each text: equal for equal texts, and rarely for others."""
+        first, last = int(self.starts[0]), int(self.starts[-1])
+        powers, inverses = (np.full(last - first + 1, base, np.uint64) for base in (_BASE, _INVERSE))
+        powers[0] = inverses[0] = 1
+        powers, inverses = np.multiply.accumulate(powers), np.multiply.accumulate(inverses)  # modulo 2**64
+        sums = np.zeros(last - first + 1, np.uint64)
+        np.cumsum((self.content[first:last] + np.uint64(1)) * powers[:-1], out=sums[1:])
+        bounds = self.starts - first
+        return np.asarray(np.diff(sums[bounds]) * inverses[bounds[:-1]])
 
     def __len__(self) -> int:
         return len(self.starts) - 1

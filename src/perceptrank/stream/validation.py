@@ -56,7 +56,7 @@ def column_names(X: Any) -> list[str] | None:
     return list(columns)
 
 
-def as_features(X: Any, names: Sequence[str] | None = None) -> Features:
+def as_features(X: Any, names: Sequence[str] | None = None, *, may_be_empty: bool = False) -> Features:
     """Convert X to a C-contiguous float32 or float64 matrix, without a copy if it is one; names are for errors."""
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _KEPT and X.shape[1]:
         flags = X.flags
@@ -68,17 +68,17 @@ def as_features(X: Any, names: Sequence[str] | None = None) -> Features:
     if matrix.ndim != 2:
         hint = ". Reshape your data: one document is X.reshape(1, -1)" if matrix.ndim == 1 else ""
         raise ValueError(f"X must be a matrix (documents x features), got {matrix.ndim} dimension(s){hint}")
-    if matrix.shape[1] == 0:
+    if matrix.shape[1] == 0 and not may_be_empty:
         raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     keep = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
     return cast(Features, as_laid_out(matrix, keep))
 
 
-def as_any_features(X: Any, names: Sequence[str] | None = None) -> AnyFeatures:
+def as_any_features(X: Any, names: Sequence[str] | None = None, *, may_be_empty: bool = False) -> AnyFeatures:
     """Convert X to dense features, or to sparse ones if it is sparse; names are for errors."""
     if isinstance(X, SparseFeatures):
         return X
-    return SparseFeatures.from_scipy(X) if is_scipy(X) else as_features(X, names)
+    return SparseFeatures.from_scipy(X) if is_scipy(X) else as_features(X, names, may_be_empty=may_be_empty)
 
 
 def as_offsets(offsets: Any, n_documents: int) -> Ints:
@@ -198,6 +198,8 @@ def find_bad_feature(
     """
     if isinstance(X, SparseFeatures):
         return None if are_finite(X) else bad_feature(X, first_row, names)
+    if not X.size:
+        return None
     rows = max(1, _CHECKED_ROWS_BYTES // (X.shape[1] * X.itemsize))
     for start in range(0, len(X), rows):
         piece = X[start : start + rows]

@@ -20,7 +20,7 @@ from perceptrank.io.paths import PathLike
 from perceptrank.kernels.arrays import Bytes, Features, Floats, Ints, SparseArrays
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.columns import BUILT_IN
+from perceptrank.stream.columns import OF_JUDGED
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 
@@ -93,7 +93,7 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
                     "LETOR text has no place for query weights: write a store or Parquet, "
                     "or stream.with_query_weights(None)"
                 )
-            if added := block.columns.keys() - BUILT_IN:
+            if added := block.columns.keys() - OF_JUDGED:
                 raise ValueError(
                     f"LETOR text has no place for the column {min(added)!r}: write a store or Parquet, "
                     f"or stream.with_columns({{{min(added)!r}: None}})"

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -42,12 +43,14 @@ from perceptrank.stream.columns import WEIGHT, Values, find_column, join_columns
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
 
 Report = Callable[[TableColumns], object]
 Table: TypeAlias = DelimitedTable | DocumentTable
 
 _RUN_FEATURES = ("score", "rank")
+_ODD = 0xD6E8FEB86659FD93  # tells queries apart in the hash of a document
 Missing = Literal["error", "keep", "zero"]
 _MISSING = ("error", "keep", "zero")
 
@@ -133,7 +136,7 @@ def read_table(
     tables = Tables(paths, feature_paths, as_wanted(roles, features, dtype), missing, report, progress)
     batches: Iterable[Rows] = tables.rows()
     if not tables.know_names:  # until all rows are read
-        batches = list(map(_forget_text, batches))
+        batches = list(map(forget_text, batches))
     return _collect(batches, tables)
 
 
@@ -207,7 +210,7 @@ def _cut(rows: Rows, max_bytes: int) -> Iterator[Rows]:
             first = stop
 
 
-def _forget_text(rows: Rows) -> Rows:
+def forget_text(rows: Rows) -> Rows:
     """Return rows that do not hold the text they were read from, and know their first line only."""
     place = rows.place(0, "")
     return replace(rows, place=lambda row, column: place)
@@ -349,13 +352,13 @@ class Tables:
 
     def _own_rows(self, are_adjacent: bool) -> Iterator[Rows]:
         is_empty = True
-        documents: dict[str, set[str]] = {}
+        documents = _DocumentsOfQueries()
         for rows in self._graded_rows():
             is_empty = False
             if "docid" in rows.columns:
-                _check_documents(rows, documents)
+                documents.add(rows)
                 if are_adjacent:
-                    documents = {rows.qids[-1]: documents[rows.qids[-1]]}
+                    documents.forget_all_but(rows.qids[-1])
             yield check_features(rows, self._missing)
         if is_empty:
             raise no_documents(self.files)
@@ -501,20 +504,41 @@ def _keys(rows: Rows) -> Iterator[tuple[str, str]]:
     return zip(rows.qids.tolist(), rows.columns["docid"].tolist(), strict=True)
 
 
-def _check_documents(rows: Rows, documents: dict[str, set[str]]) -> None:
-    """Add the documents of each query to those before; raise if it has one of them already. Some may have no id."""
-    starts, ids = rows.starts().tolist(), rows.columns["docid"].tolist()
-    for start, stop in zip(starts, [*starts[1:], len(ids)], strict=True):
-        qid = rows.qids[start]
-        known, new = documents.setdefault(qid, set()), set(ids[start:stop])
-        if len(new) < stop - start or not known.isdisjoint(new):
-            for row in range(start, stop):
-                if ids[row] in known:
-                    problem = f"document {ids[row]!r} of query {qid!r} appears twice"
+class _DocumentsOfQueries:
+    """The documents of each query so far: a range of rows, or a set once the query has come back."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Texts, int, int] | set[str]] = {}
+
+    def forget_all_but(self, qid: str) -> None:
+        self._known = {qid: self._known[qid]}
+
+    def add(self, rows: Rows) -> None:
+        """Add rows; raise if a query has a document twice. Some may have no id."""
+        ids: Texts = rows.columns["docid"]
+        starts = rows.starts()
+        bounds = [*starts.tolist(), len(ids)]
+        query_of_row = np.repeat(np.arange(len(starts), dtype=np.uint64), np.diff(bounds))
+        keys = ids.hashes() ^ (query_of_row * np.uint64(_ODD))
+        keys.sort()
+        may_repeat = bool((keys[1:] == keys[:-1]).any())
+        for start, stop in pairwise(bounds):
+            qid = rows.qids[start]
+            if not may_repeat and qid not in self._known:
+                self._known[qid] = ids, start, stop
+                continue
+            known = self._known.get(qid, set())
+            if isinstance(known, tuple):
+                before, first, last = known
+                known = set(before[first:last].tolist()) - {""}
+            for row, docid in enumerate(ids[start:stop].tolist(), start):
+                if docid in known:
+                    problem = f"document {docid!r} of query {qid!r} appears twice"
                     ways = "`docid=…` names another column of documents"
                     raise FormatError(rows.path, rows.line(row), 1, f"{problem}; {ways}")
-                known |= {ids[row]} - {""}
-        known |= new - {""}
+                if docid:
+                    known.add(docid)
+            self._known[qid] = known
 
 
 def _are_blank(rows: Rows) -> npt.NDArray[np.bool_]:

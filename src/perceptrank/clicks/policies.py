@@ -1,0 +1,248 @@
+"""Exploration policies: how a ranking is randomised before it is shown, and what the log must say about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.clicks.lists import as_lists
+from perceptrank.kernels.arrays import Bools, Floats, Ints
+from perceptrank.stream.validation import ParameterError, as_number, check_positive, check_positive_whole
+
+Names: TypeAlias = npt.NDArray[np.str_]
+
+
+class Shown(NamedTuple):
+    """Documents that a policy shows; for several lists, one row each.
+
+    Attributes
+    ----------
+    order : array of int
+        Documents by their number in the list, best first; -1 where a shorter list has ended.
+    propensity : array of float
+        Probability that the policy shows each of these documents at its place, given what `policy` says and, for
+        Plackett-Luce, the documents above it; NaN where a shorter list has ended.
+    policy : str or array of str
+        The policy and those of its random choices that the log must record, such as ``fair-pairs:2``.
+    """
+
+    order: Ints
+    propensity: Floats
+    policy: Any
+
+
+class Policy(ABC):
+    """A way to randomise rankings: `NoExploration`, `FairPairs`, `PlackettLuce` or `Shuffle`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import perceptrank as pr
+    >>> pr.clicks.FairPairs().show([0.1, 0.4, 0.3, 0.2], 3, np.random.default_rng(1))
+    Shown(order=array([1, 2, 3]), propensity=array([1. , 0.5, 0.5]), policy='fair-pairs:2')
+    """
+
+    def show(self, scores: npt.ArrayLike, n: int, rng: np.random.Generator) -> Shown:
+        """Return the documents to show, best first.
+
+        Parameters
+        ----------
+        scores : array of shape (documents,) or (lists, documents)
+            Scores of a list, or of several: rows of a matrix are NaN from where a list ends. Several lists use the same
+            random numbers as one after the other. Of documents with equal scores, the earlier one is the better one.
+        n : int
+            Number of places; shorter lists are shown in full.
+        rng : numpy.random.Generator
+        """
+        lists = as_lists("scores", scores)
+        check_positive_whole("n", n)
+        order, propensity, names = self._show(lists.values, lists.present, int(n), np.random.default_rng(rng))
+        shown = Shown(order, np.where(order < 0, np.nan, propensity), names)
+        return Shown(shown.order[0], shown.propensity[0], str(names[0])) if lists.is_single else shown
+
+    @abstractmethod
+    def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]: ...
+
+
+@dataclass(frozen=True)
+class NoExploration(Policy):
+    """Shows the ranking as it is; named ``none``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NoExploration().show([1.0, 3.0, 2.0], 2, np.random.default_rng(0)).order
+    array([1, 2])
+    """
+
+    def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
+        order = _rank(scores, n)
+        return order, np.ones(order.shape), np.full(len(order), "none")
+
+
+@dataclass(frozen=True)
+class FairPairs(Policy):
+    """Swaps neighbours at random; named ``fair-pairs``.
+
+    With probability ½ the pairs are the places {1, 2}, {3, 4}, …, else {2, 3}, {4, 5}, …; each pair is swapped
+    independently. The log says ``fair-pairs:1`` or ``fair-pairs:2``, the place where the first pair starts.
+
+    Parameters
+    ----------
+    swap : float
+        Probability that a pair is swapped.
+
+    References
+    ----------
+    Radlinski & Joachims, "Minimally Invasive Randomization for Collecting Unbiased Preferences from Clickthrough Logs",
+    AAAI 2006; Raman et al., "Stable Coactive Learning via Perturbation", ICML 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> FairPairs(swap=0.4).show([4.0, 3.0, 2.0, 1.0], 4, np.random.default_rng(0))
+    Shown(order=array([0, 2, 1, 3]), propensity=array([1. , 0.4, 0.4, 1. ]), policy='fair-pairs:2')
+    """
+
+    swap: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= as_number(self.swap) <= 1:
+            raise ParameterError("swap", "must be a probability", self.swap)
+
+    def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
+        ranked = _rank(scores, n)
+        n_places = ranked.shape[1]
+        lengths = np.count_nonzero(ranked >= 0, axis=1)
+        tossed = np.arange(1 + n_places // 2) <= lengths[:, None] // 2
+        draws = np.ones(tossed.shape)
+        draws[tossed] = rng.random(int(np.count_nonzero(tossed)))
+        start = (draws[:, 0] >= 0.5).astype(np.int64)
+        places = np.arange(n_places)
+        pair = (places - start[:, None]) // 2  # -1 for a first document without partner
+        partner = 2 * start[:, None] + 4 * pair + 1 - places  # the two places of a pair add up to this
+        is_paired = (pair >= 0) & (np.maximum(places, partner) < lengths[:, None])
+        is_swapped = is_paired & (np.take_along_axis(draws, np.minimum(pair + 1, n_places // 2), axis=1) < self.swap)
+        order = np.take_along_axis(ranked, np.where(is_swapped, partner, places), axis=1)
+        propensity = np.where(is_paired, np.where(is_swapped, self.swap, 1 - self.swap), 1.0)
+        return order, propensity, np.where(start == 0, "fair-pairs:1", "fair-pairs:2")
+
+
+@dataclass(frozen=True)
+class PlackettLuce(Policy):
+    """Draws one document after the other, in proportion to exp(score / temperature); named ``plackett-luce``.
+
+    Parameters
+    ----------
+    temperature : float
+        Greater than 0: near 0, the ranking is shown as it is; the greater, the more it is randomised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PlackettLuce(0.5).show([0.0, 0.0, 0.0, 0.0], 2, np.random.default_rng(0)).propensity
+    array([0.25      , 0.33333333])
+    """
+
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("temperature", self.temperature)
+
+    def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
+        with np.errstate(over="ignore"):
+            logits = np.where(present, scores / self.temperature, -np.inf)
+        if np.isinf(logits[present]).any():
+            raise ParameterError(
+                "temperature", "must be greater: scores / temperature must be finite", self.temperature
+            )
+        keys = np.full(scores.shape, np.nan)
+        keys[present] = logits[present] + rng.gumbel(size=int(np.count_nonzero(present)))
+        order = _rank(keys, n)
+        chosen = np.where(order >= 0, np.take_along_axis(logits, order, axis=1), -np.inf)
+        np.put_along_axis(logits, order, -np.inf, axis=1)  # what is left over; -1 is the end, which is -inf already
+        left = np.logaddexp.reduce(logits, axis=1, initial=-np.inf)
+        propensity = np.ones(order.shape)
+        for place in range(order.shape[1] - 1, -1, -1):
+            left = np.logaddexp(left, chosen[:, place])
+            is_shown = order[:, place] >= 0
+            propensity[is_shown, place] = np.exp(chosen[is_shown, place] - left[is_shown])
+        return order, propensity, np.full(len(order), f"plackett-luce:{float(self.temperature)!r}")
+
+
+@dataclass(frozen=True)
+class Shuffle(Policy):
+    """Shows the best documents in uniformly random order, and the others below as ranked; named ``shuffle:K``.
+
+    Parameters
+    ----------
+    k : int
+        Number of best documents that are shuffled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Shuffle(2).show([3.0, 2.0, 1.0], 3, np.random.default_rng(1))
+    Shown(order=array([0, 1, 2]), propensity=array([0.5, 0.5, 1. ]), policy='shuffle:2')
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_positive_whole("k", self.k)
+
+    def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
+        ranked = _rank(scores, max(n, self.k))
+        places = np.arange(ranked.shape[1])
+        is_shuffled = (ranked >= 0) & (places < self.k)
+        keys = np.tile(places + 1.0, (len(ranked), 1))
+        keys[is_shuffled] = rng.random(int(np.count_nonzero(is_shuffled)))
+        order = np.take_along_axis(ranked, np.argsort(keys, axis=1, kind="stable"), axis=1)[:, :n]
+        n_shuffled = np.count_nonzero(is_shuffled, axis=1)[:, None]
+        propensity = np.where(places < n_shuffled, 1 / np.maximum(n_shuffled, 1), 1.0)[:, :n]
+        return order, propensity, np.full(len(order), f"shuffle:{self.k}")
+
+
+def policy(name: str | Policy) -> Policy:
+    """Return an exploration policy by name.
+
+    Parameters
+    ----------
+    name : str or Policy
+        ``none``, ``fair-pairs``, ``plackett-luce``, ``plackett-luce:TEMPERATURE`` or ``shuffle:K``; a policy is
+        returned unchanged.
+
+    Examples
+    --------
+    >>> policy("plackett-luce:0.5"), policy("fair-pairs")
+    (PlackettLuce(temperature=0.5), FairPairs(swap=0.5))
+    """
+    if isinstance(name, Policy):
+        return name
+    kind, colon, number = name.partition(":") if isinstance(name, str) else ("", "", "")
+    try:
+        if kind == "plackett-luce":
+            return PlackettLuce(float(number)) if colon else PlackettLuce()
+        if kind == "shuffle":
+            return Shuffle(int(number))
+    except ParameterError:
+        raise
+    except ValueError:
+        kind = ""
+    if kind in _WITHOUT_NUMBER and not colon:
+        return _WITHOUT_NUMBER[kind]()
+    rule = "must be none, fair-pairs, plackett-luce, plackett-luce:TEMPERATURE or shuffle:K, or a policy"
+    raise ParameterError("policy", rule, name)
+
+
+_WITHOUT_NUMBER: dict[str, type[Policy]] = {"none": NoExploration, "fair-pairs": FairPairs}
+
+
+def _rank(scores: Floats, n: int) -> Ints:
+    """Return the n best documents of each row, best first; -1 where a row has fewer."""
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :n]
+    return np.where(np.isnan(np.take_along_axis(scores, order, axis=1)), -1, order)

@@ -1,0 +1,192 @@
+"""Simulated impressions: graded queries are ranked, shown and clicked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from perceptrank.clicks.page import Page, keep_documents, name_all
+from perceptrank.clicks.policies import Policy
+from perceptrank.clicks.policies import policy as as_policy
+from perceptrank.clicks.users.user import User, check_user
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.blocks import Blocks, Scan, as_blocks, check_repeatable
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.stream.validation import as_numbers, as_scores, check_flag, check_positive_whole, check_seed
+
+_BLOCK_DOCUMENTS = 2**17
+
+
+def simulate_clicks(
+    stream: Blocks,
+    user: User,
+    *,
+    ranker: Any = None,
+    policy: str | Policy = "none",
+    n: int = 10,
+    impressions: int | None = None,
+    shown_only: bool = False,
+    seed: int = 0,
+) -> QueryStream:
+    """Simulate impressions: rank graded queries, show the best documents to a user, and record the clicks.
+
+    Each query of the result is one impression, numbered from 0. It keeps the documents, their features and grades, and
+    has the columns ``place``, ``clicked``, ``examined`` and ``propensity`` per document, ``policy`` and ``user_query``,
+    the identifier of the query, per impression. Documents without an id are named by their number in the query, from 1.
+
+    Parameters
+    ----------
+    stream : QueryStream or iterable of blocks
+        Graded queries.
+    user : User
+        Such as ``pr.clicks.user("navigational")``.
+    ranker : Learner, anything with `scores(stream)`, or array of weights, optional
+        Ranker of the documents, best first; by default all scores are equal, and documents stay in their order.
+    policy : str or Policy
+        Exploration policy, such as "fair-pairs" or ``pr.clicks.PlackettLuce(0.5)``; see `perceptrank.clicks.policy`.
+    n : int
+        Number of documents to show; shorter lists are shown in full.
+    impressions : int, optional
+        Number of impressions: queries are drawn uniformly. By default each query is shown once, in order.
+    shown_only : bool
+        Leave out documents that are not shown; by default they are kept, with place 0.
+    seed : int
+        Seed of the queries drawn, of the policy and of the user. Fewer impressions with the same seed are the first of
+        more.
+
+    Raises
+    ------
+    ValueError
+        If the stream has no grades, or grades that the user does not know.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> graded = pr.mslr_shaped(20, n_documents=12, n_features=4)
+    >>> log = simulate_clicks(graded, pr.clicks.user("navigational"), policy="fair-pairs", impressions=1000)
+    >>> log
+    QueryStream(1000 queries, 10515 documents, 4 features, 8547 shown, 1270 clicked)
+    >>> log[0].qid, log.columns["user_query"][0], log.columns["policy"][0], log.place[:4].tolist()
+    (0, '17', 'fair-pairs:2', [1, 2, 3, 4])
+    """
+    return QueryStream.concatenate(
+        scan_simulated_clicks(
+            stream,
+            user,
+            ranker=ranker,
+            policy=policy,
+            n=n,
+            impressions=impressions,
+            shown_only=shown_only,
+            seed=seed,
+        )
+    )
+
+
+def scan_simulated_clicks(
+    stream: Blocks,
+    user: User,
+    *,
+    ranker: Any = None,
+    policy: str | Policy = "none",
+    n: int = 10,
+    impressions: int | None = None,
+    shown_only: bool = False,
+    seed: int = 0,
+) -> Scan:
+    """Simulate impressions block by block, for more than fit in memory; parameters are those of `simulate_clicks`.
+
+    Returns
+    -------
+    Scan
+        Re-iterable blocks, the same each time, and the same impressions as `simulate_clicks`.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> graded = pr.mslr_shaped(20, n_documents=12, n_features=4)
+    >>> log = scan_simulated_clicks(graded, pr.clicks.user("perfect"), impressions=100_000)
+    >>> log, sum(len(block) for block in log)
+    (Scan(simulated clicks), 100000)
+    """
+    check_user("user", user)
+    check_positive_whole("n", n)
+    check_flag("shown_only", shown_only)
+    check_seed(seed)
+    check_repeatable(stream)
+    if impressions is not None:
+        check_positive_whole("impressions", impressions)
+        if not isinstance(stream, QueryStream):
+            raise TypeError(f"stream must be a QueryStream if impressions are drawn, got {type(stream).__name__}")
+    chosen = as_policy(policy)
+
+    def start() -> Iterator[QueryStream]:
+        drawing, showing, clicking = (np.random.default_rng([seed, i]) for i in range(3))
+        page = Page(chosen, int(n), user, showing, clicking)
+        first = 0
+        for block, scores in _ranked(stream, ranker, impressions, drawing):
+            log = page.show(block, scores, first)
+            yield keep_documents(log, np.asarray(log.place) > 0) if shown_only else log
+            first += len(block)
+
+    return Scan(start, "simulated clicks")
+
+
+def _ranked(
+    stream: Blocks, ranker: Any, impressions: int | None, rng: np.random.Generator
+) -> Iterator[tuple[QueryStream, Floats]]:
+    """Yield the queries of impressions in blocks, with the scores of their documents."""
+    if impressions is None or not isinstance(stream, QueryStream):
+        for block in as_blocks(stream, required=True):
+            for part in map(name_all, block.blocks()):
+                for cut in _cuts(np.diff(part.offsets), _BLOCK_DOCUMENTS):
+                    yield part[cut], _scores(part[cut], ranker)
+        return
+    if not len(stream):
+        raise ValueError("the stream has no queries")
+    scores = np.concatenate([_scores(block, ranker) for block in stream.blocks()])
+    queries = rng.integers(stream.n_queries, size=impressions)
+    stream = name_all(stream)
+    sizes = np.diff(stream.offsets)
+    bytes_per_document = max(1, stream.X.nbytes // stream.n_documents)
+    for cut in _cuts(sizes[queries], min(_BLOCK_DOCUMENTS, BLOCK_BYTES // bytes_per_document)):
+        block = stream[queries[cut]]
+        rows = np.arange(block.n_documents) + np.repeat(
+            stream.offsets[queries[cut]] - block.offsets[:-1], np.diff(block.offsets)
+        )
+        yield block, scores[rows]
+
+
+def _cuts(sizes: Ints, most: int) -> Iterator[slice]:
+    """Cut consecutive lists into parts of at most so many documents, except for a single list that has more."""
+    ends, start = np.cumsum(sizes), 0
+    while start < len(sizes):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield slice(start, stop)
+        start = stop
+
+
+def _scores(block: QueryStream, ranker: Any) -> Floats:
+    if ranker is None:
+        return np.zeros(block.n_documents)
+    if hasattr(ranker, "scores"):
+        scores = as_scores(ranker.scores(block))
+    else:
+        weights = as_numbers("ranker", ranker).astype(np.float64)
+        if weights.shape != (block.n_features,):
+            raise ValueError(
+                f"ranker must have scores(stream), or be one weight per feature ({block.n_features}), got "
+                f"{type(ranker).__name__} of shape {weights.shape}"
+            )
+        if not np.isfinite(weights).all():
+            i = int(np.argmax(~np.isfinite(weights)))
+            raise ValueError(f"ranker must be finite, got {weights[i]} at feature {i}")
+        X = block.X.to_scipy() if isinstance(block.X, SparseFeatures) else block.X
+        scores = as_scores(X @ weights)
+    if len(scores) != block.n_documents:
+        raise ValueError(f"ranker must score each of the {block.n_documents} documents, got {len(scores)} scores")
+    return scores
