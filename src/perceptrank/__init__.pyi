@@ -39,6 +39,9 @@ from .io.errors import FormatError as FormatError
 from .io.letor.reader import read_letor as read_letor
 from .io.letor.reader import scan_letor as scan_letor
 from .io.letor.writer import write_letor as write_letor
+from .io.logs.reader import read_clicks as read_clicks
+from .io.logs.reader import scan_clicks as scan_clicks
+from .io.logs.report import ClickReport as ClickReport
 from .io.parquet import read_parquet as read_parquet
 from .io.parquet import scan_parquet as scan_parquet
 from .io.parquet import write_parquet as write_parquet

@@ -17,6 +17,7 @@ from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
 from perceptrank.io import block_assembly, parquet, parquet_columns
+from perceptrank.stream.blocks import as_blocks
 
 
 @given(data=streams(dtypes=EITHER_PRECISION), layout=st.sampled_from(["columns", "list"]), size=st.integers(1, 2000))
@@ -70,8 +71,10 @@ def test_files_of_others(tmp_path, monkeypatch):
     )
     assert_same(scanned, expected)
     assert_same(pr.read_parquet(folder, **columns), expected)
-    plain = pr.read_parquet(folder, qid="query", relevance="grade")
-    assert "words" not in plain.feature_names  # text is no feature, unless it is said to be one
+    for read in (pr.read_parquet, pr.scan_parquet):  # text is no feature, unless it is said to be one
+        with pytest.warns(UserWarning, match=r"part-0.parquet: columns of text are no features: words$"):
+            (plain,) = as_blocks(read(folder, qid="query", relevance="grade"))
+        assert plain.feature_names == ("one", "two")
     with pytest.raises(ValueError, match="'words' must hold numbers"):
         pr.read_parquet(folder, qid="query", relevance="grade", features=np.array(["one", "words"]))
     with pytest.raises(ValueError, match="no column 'qid', 'relevance'"):

@@ -146,6 +146,28 @@ def test_what_stands_beside_lists_of_features_is_said(tmp_path):
         pr.read_table(path)
 
 
+def test_no_features_are_no_feature(tmp_path):
+    """Null where other rows have all their features is no feature of that name."""
+    for values in ([None, {"a": 1}], [{"a": 1}, None]):
+        path = write_lines(tmp_path, "t.jsonl", [{"qid": 1, "grade": 1, "features": value} for value in values])
+        stream = pr.read_table(path, missing="zero")
+        assert stream.feature_names == ("a",)
+        assert stream.X.ravel().tolist() == [0.0 if value is None else 1.0 for value in values]
+        with pytest.raises(pr.FormatError, match="feature 'a' is missing"):
+            pr.read_table(path)
+
+
+def test_lists_beside_hits_are_said(tmp_path):
+    log = {"fields": {"_ltrlog": [{"log": [{"name": "t", "value": 1}]}]}, "sort": [1], "matched_queries": ["log"]}
+    path = write_lines(
+        tmp_path, "f.jsonl", [{"query": "q", "_id": "a", "_score": 1, "price": [5.0], "color": {}} | log]
+    )
+    with pytest.warns(
+        UserWarning, match=r"f.jsonl: columns that are not used: 'price' \(1 rows\), 'color' \(1 rows\);"
+    ):
+        pr.read_table(write_rows(tmp_path, "j.csv", JUDGED[:1]), path)
+
+
 def test_keys_that_come_late(tmp_path):
     rows = [*[ROW] * 250, ROW | {"size": "XL"}, ROW | {"size": 42}, ROW | {"size": 43}]
     path = write_lines(tmp_path, "t.jsonl", rows)

@@ -1,5 +1,6 @@
 """The engine: log, acknowledge, learn; what a crash, a full disk or damage leaves."""
 
+import logging
 import random
 import re
 import resource
@@ -24,6 +25,7 @@ from perceptrank.serve.errors import (
     FeatureMismatchError,
     InvalidRequestError,
     LearningOffError,
+    OverloadedError,
     UnknownError,
     UnknownRankingError,
 )
@@ -220,6 +222,25 @@ def test_what_waiting_rankings_keep_is_what_is_counted(letter, n_documents, id_l
         tracemalloc.stop()
     assert kept <= 1.1 * most
     assert 0.5 * kept <= rankings._size <= 1.5 * kept
+
+
+def test_answers_that_wait_are_bounded_by_what_they_take(tmp_path, monkeypatch):
+    """Many answers to one ranking have a copy of its features each."""
+    ranker = ServedRanker(tmp_path / "r", settings=Settings(snapshot_seconds=1e9, waiting_bytes=10_000))
+    documents, grades = queries(1, m=20)[0]
+    ranked, go_on, append = ranker.rank(documents), threading.Event(), ranker.thread.log.append
+    monkeypatch.setattr(ranker.thread.log, "append", lambda additions: go_on.wait(10) and append(additions))
+    size = 20 * (3 + 1) * 8
+    taken = [ranker.feedback(ranked.ranking_id, grades, event_id=str(i)) for i in range(10_000 // size)]
+    with pytest.raises(OverloadedError, match=r"answers of 9600 bytes wait to be logged"):
+        ranker.feedback(ranked.ranking_id, grades, event_id="more")
+    go_on.set()
+    assert [one.result(10).duplicate for one in taken] == [False] * len(taken)
+    ranker.flush()
+    assert ranker.thread.waiting_bytes == 0
+    large, grades = queries(1, m=400)[0]  # alone, it may take more
+    assert not ranker.learn(large, grades, event_id="large").result(10).duplicate
+    ranker.close()
 
 
 def test_documents_without_a_grade_have_0_or_are_left_out(ranker):
@@ -646,7 +667,40 @@ def test_an_older_mark_of_what_was_acknowledged_is_right_and_a_damaged_one_ignor
         assert verify(tmp_path)[0].problems == ()
 
 
-def test_event_ids_that_are_missing_are_restored(tmp_path):
+def test_a_loss_is_told_even_if_the_start_then_fails(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("perceptrank.serve"), "propagate", True)
+    leave_as_a_kill_would(tmp_path / "r", tmp_path / "killed")
+    path = tmp_path / "killed" / "log.sqlite-wal"
+    path.write_bytes(path.read_bytes()[:-5000])
+    (tmp_path / "killed" / "log.sqlite-wal.damaged").write_bytes(b"of an earlier loss")
+    with pytest.raises(InvalidRequestError, match="began with another model"):
+        ServedRanker(tmp_path / "killed", pr.SlamPerceptron(), QUIET)
+    (told,) = caplog.messages  # the next start finds nothing wrong
+    assert "has lost entries that were acknowledged: it ends at entry 11" in told
+    assert told.endswith("log.sqlite-wal.damaged1")
+
+
+def test_a_log_without_its_secret_is_damaged(tmp_path):
+    filled(tmp_path / "r", 1)
+    log = open_log(tmp_path / "r")
+    log.execute("DELETE FROM about")
+    log.close()
+    with pytest.raises(DamagedLogError, match="lacks its secret"):
+        ServedRanker(tmp_path / "r", settings=QUIET)
+
+
+@pytest.mark.parametrize("change", ["event_id = 'other'", "digest = x'00'", "sequence = 1"])
+def test_event_ids_that_are_damaged_are_found_by_a_check(tmp_path, change):
+    filled(tmp_path / "r", 5)
+    log = open_log(tmp_path / "r")
+    log.execute(f"UPDATE events SET {change} WHERE sequence = 4")
+    log.close()
+    (told,) = verify(tmp_path)[0].problems
+    assert "the event ids of 1 answers are damaged: sent again" in told
+
+
+@pytest.mark.parametrize("check_all", [True, False])
+def test_event_ids_that_are_missing_are_restored(tmp_path, check_all):
     folder = tmp_path / "r"
     documents, grades = queries(1)[0]
     ranker = ServedRanker(folder, settings=QUIET)
@@ -657,7 +711,7 @@ def test_event_ids_that_are_missing_are_restored(tmp_path):
     log.execute("DELETE FROM events WHERE event_id = 'mine' OR sequence = 4")
     log.close()
     assert verify(tmp_path)[0].problems == ("6 answers, but 4 event ids",)
-    again = ServedRanker(folder, settings=QUIET)
+    again = ServedRanker(folder, settings=QUIET, check_all=check_all)
     (told,) = again.messages
     assert "lacked the event ids of 2 answers: they are restored" in told
     assert again.learn(documents, grades, event_id="mine").result(10) == Acknowledgement("mine", 8, True)

@@ -191,9 +191,7 @@ def serve(
             challengers=_challengers(challenger or []),
         ) as service,
     ):
-        for name, ranker in service.rankers.items():
-            for message in ranker.messages:
-                log.warning(message, extra={"fields": {"ranker": name}})
+        for ranker in service.rankers.values():
             ranker.warm_up()
             progress.warm_up(ranker.current)
         versions = {name: ranker.current.version for name, ranker in service.rankers.items()}

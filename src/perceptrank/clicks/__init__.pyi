@@ -1,5 +1,8 @@
 """Clicks: simulated users, exploration policies, position bias, and judgements from clicks."""
 
+from .bias.estimation import position_bias as position_bias
+from .bias.result import PositionBias as PositionBias
+from .bias.sums import PositionBiasSums as PositionBiasSums
 from .policies import FairPairs as FairPairs
 from .policies import NoExploration as NoExploration
 from .policies import PlackettLuce as PlackettLuce

@@ -2,6 +2,9 @@ from .errors import FormatError as FormatError
 from .letor.reader import read_letor as read_letor
 from .letor.reader import scan_letor as scan_letor
 from .letor.writer import write_letor as write_letor
+from .logs.reader import read_clicks as read_clicks
+from .logs.reader import scan_clicks as scan_clicks
+from .logs.report import ClickReport as ClickReport
 from .parquet import read_parquet as read_parquet
 from .parquet import scan_parquet as scan_parquet
 from .parquet import write_parquet as write_parquet

@@ -205,6 +205,11 @@ def read_parquet(
         If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
         the file and row.
 
+    Warns
+    -----
+    UserWarning
+        If there are columns of text, which are no features, and `features` is not given: which.
+
     Examples
     --------
     >>> import perceptrank as pr, tempfile

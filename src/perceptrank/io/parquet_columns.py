@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -128,6 +129,10 @@ def read_columns(
     each = [Columns(file, qid, relevance, docid, weight, chosen, comments) for file in files]
     for file, columns in zip(files[1:], each[1:], strict=True):
         columns.check_like(each[0], file)
+    for file, columns in zip(files, each, strict=True):
+        if columns.texts:
+            warnings.warn(f"{file}: columns of text are no features: {', '.join(columns.texts)}", stacklevel=3)
+            break
     each[0].keep_missing, each[0].zero_missing = missing in ("keep", "zero"), missing == "zero"
     each[0].dtype = np.result_type(*(columns.dtype for columns in each))
     return files, each[0]

@@ -103,9 +103,8 @@ def open_sources(
 ) -> Blocks:
     """Open files of one format, lazily or, if `whole`, in memory; raise `ValueError` if an option does not apply.
 
-    `columns` names those of Parquet files and tables, `names` features to read of Parquet files that have them all;
-    `report` is also called with a text if columns of Parquet files were left out. The rest is as for `read_letor`,
-    `read_parquet` and `read_table`.
+    `columns` names those of Parquet files and tables, `names` features to read of Parquet files that have them all.
+    The rest is as for `read_letor`, `read_parquet` and `read_table`.
     """
     kinds = {"table" if feature_paths else format_of(source) for source in sources}
     if len(kinds) > 1:
@@ -133,16 +132,11 @@ def open_sources(
     paths = [os.fspath(source) for source in sources if isinstance(source, (str, os.PathLike))]
     if kind == "parquet":
         from perceptrank.io.parquet import read_parquet, scan_parquet
-        from perceptrank.io.parquet_columns import column_names, default_columns
+        from perceptrank.io.parquet_columns import column_names
 
         if names and "features" not in columns and set(names) <= set(column_names(paths[0])):
             columns = columns | {"features": list(names)}
-        blocks = (read_parquet if whole else scan_parquet)(paths, comments=comments, missing=missing, **columns)
-        if report is not None and "features" not in columns:
-            _, texts = default_columns(paths[0], **columns)
-            if texts:
-                report(f"{paths[0]}: columns of text are no features: {', '.join(texts)}")
-        return blocks
+        return (read_parquet if whole else scan_parquet)(paths, comments=comments, missing=missing, **columns)
     if missing == "zero":
         raise ValueError(f"`missing={missing!r}`: a store has what was written to it")
     from perceptrank.io.store import open_store

@@ -28,7 +28,7 @@ from perceptrank.serve.errors import (
     TooLargeError,
     UnknownError,
 )
-from perceptrank.serve.learning import check_width, find_weights
+from perceptrank.serve.learning import check_bounded, check_width, find_weights
 from perceptrank.serve.log.acknowledged import last_acknowledged, note_acknowledged
 from perceptrank.serve.log.log import Addition, Log, Row, all_lost
 from perceptrank.serve.log.records import (
@@ -69,7 +69,7 @@ class LogThread:
 
     def __init__(self, folder: Path, log: Log, snapshots: Snapshots, settings: Settings) -> None:
         self.log = log
-        self.messages = list(log.warnings)  # problems found at the start, and what was done about them
+        self.messages: list[str] = []  # problems found at the start, and what was done about them
         self.problem = ""  # why nothing is learned now; empty if all is well
         # Called by the learning thread with the states before and after, and the entries learned between them.
         self.watch: Callable[[Current, Current, Sequence[tuple[Row, Entry]]], None] | None = None
@@ -79,10 +79,18 @@ class LogThread:
         self._room = _PER_ENTRY  # bytes that there must be before learning goes on: those of the append that failed
         self._queue: SimpleQueue[Answer | EntryRequest | Mark] = SimpleQueue()
         self._lock = threading.Lock()
+        self.waiting_bytes = 0  # of the answers that wait to be logged
         self.is_closed = False
         self._learner = ThreadPoolExecutor(1, f"learner of {folder.name}")
         self._learning: Future[None] | None = None
         self._thread = threading.Thread(target=self._run, name=f"log of {folder.name}", daemon=True)
+        for message in log.warnings:
+            self._warn(message)
+
+    def _warn(self, message: str) -> None:
+        """Tell of a problem at once: the start may fail later on, and the next one finds it mended."""
+        self.messages.append(message)
+        logger.warning(message, extra={"fields": {"ranker": self._folder.name}})
 
     @property
     def current(self) -> Current:
@@ -97,6 +105,8 @@ class LogThread:
         """Continue from what the log has, or begin it with a learner; then start the threads."""
         self._current = self._recover(check_all)
         if self._current is None:
+            if learner is not None and not fixed:
+                check_bounded("the model", learner)
             self._log_entry(model_entry(learner or ListwisePerceptron(), "start", fixed=fixed))
         elif learner is not None and (_text(learner), fixed) != self._beginning():
             raise InvalidRequestError(
@@ -119,11 +129,11 @@ class LogThread:
                 break
         if (bad := self.log.first_bad(0 if check_all or newest is None else newest.version)) is not None:
             n_cut = self.log.cut_from(bad)
-            note_acknowledged(self._folder, *self.log.end())
-            self.messages.append(
+            self._warn(
                 f"{self.log.path}: the end of the log was damaged; {n_cut} entries from {bad} on are cut off and "
                 "kept in the table 'cut'"
             )
+            note_acknowledged(self._folder, *self.log.end())
             return self._recover(check_all)
         self._find_loss(end)
         try:
@@ -133,9 +143,9 @@ class LogThread:
         except Exception as error:
             if ahead is not None:
                 raise
-            self.messages.append(f"{self._fail(error)}")
+            self._warn(f"{self._fail(error)}")
             return newest or replay(self.log.rows(), until=1)  # the rest is tried again while it ranks
-        if check_all and current is not None:
+        if current is not None:
             self._restore_events(current.answers)
         return current if ahead is None else self._continue_from(ahead, current, end)
 
@@ -147,13 +157,13 @@ class LogThread:
         kept = self.log.keep_unread()
         if end == 0:
             raise all_lost(self.log.path, sequence)
-        self.log.cut_from(end + 1)  # event ids of entries that are gone, whose answers may be sent again
-        note_acknowledged(self._folder, *self.log.end())
-        self.messages.append(
+        self._warn(
             f"{self.log.path} has lost entries that were acknowledged: it ends at entry {end}, and lacks entry "
             f"{sequence} as it was; send the answers since then again, or restore it from a backup"
             + (f"; what could not be read is kept in {kept}" if kept else "")
         )
+        self.log.cut_from(end + 1)  # event ids of entries that are gone, whose answers may be sent again
+        note_acknowledged(self._folder, *self.log.end())
 
     def _restore_events(self, n_answers: int) -> None:
         """Restore event ids that are missing from the entries; without them, answers sent again would count twice."""
@@ -164,13 +174,13 @@ class LogThread:
         while part := [(entry.event_id, number, digest_of(entry)) for number, entry in islice(answers, BLOCK)]:
             self.log.add_events(part)
         if n_restored := self.log.count("events") - n_events:
-            self.messages.append(
+            self._warn(
                 f"{self.log.path} lacked the event ids of {n_restored} answers: they are restored from its entries"
             )
 
     def _continue_from(self, ahead: Current, current: Current | None, end: int) -> Current:
         """Return a snapshot newer than the end of the log, which goes on from it: what was learned is kept."""
-        self.messages.append(
+        self._warn(
             f"{self.log.path} ends at entry {end}, before the snapshot of version {ahead.version}: it goes on "
             "from the model of that snapshot"
         )
@@ -201,12 +211,14 @@ class LogThread:
             if self.is_closed:
                 raise _stopping()
             self.is_closed = isinstance(item, Mark) and item.is_last
+            self.waiting_bytes += item.n_bytes if isinstance(item, Answer) else 0
             self._queue.put(item)
 
     def submit(self, answers: list[Answer]) -> None:
         """Queue several answers at once; if the thread is stopping, their futures say so."""
         with self._lock:
             if not self.is_closed:
+                self.waiting_bytes += sum(answer.n_bytes for answer in answers)
                 for answer in answers:
                     self._queue.put(answer)
                 return
@@ -260,6 +272,9 @@ class LogThread:
             for answer in answers:
                 if not answer.future.done():
                     answer.future.set_exception(refusal)
+        finally:
+            with self._lock:
+                self.waiting_bytes -= sum(answer.n_bytes for answer in answers)
 
     def _take(self, answers: list[Answer]) -> None:
         if self.problem:

@@ -18,7 +18,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import one_query, ready_model
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import InvalidRequestError, OverloadedError, ServiceError
-from perceptrank.serve.learning import MODEL_BYTES
+from perceptrank.serve.learning import MODEL_BYTES, check_bounded
 from perceptrank.serve.log.log import Row, damage
 from perceptrank.serve.log.opening import open_log
 from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
@@ -227,11 +227,12 @@ class ServedRanker:
         if weight != 0.0 and not 1e-100 <= weight <= 1e100:
             raise InvalidRequestError(f"weight must be 0, or from 1e-100 to 1e100, got {weight}", "leave weight out")
         ids, X, relevance = graded(arranged, grades, omit=omit)
-        entry = AnswerEntry(time.time_ns(), event_id, ranking_id, ids, as_bytes(X), as_bytes(relevance), float(weight))
-        if self.thread.n_waiting >= self.settings.waiting_answers:
+        settings, n_waiting, n_bytes = self.settings, self.thread.n_waiting, self.thread.waiting_bytes
+        if n_waiting >= settings.waiting_answers or (n_bytes and n_bytes + X.nbytes > settings.waiting_bytes):
             raise OverloadedError(
-                f"{self.settings.waiting_answers} answers wait to be logged", "send it again a little later"
+                f"{n_waiting} answers of {n_bytes} bytes wait to be logged", "send it again a little later"
             )
+        entry = AnswerEntry(time.time_ns(), event_id, ranking_id, ids, as_bytes(X), as_bytes(relevance), float(weight))
         answer = Answer(entry, arranged.names)
         if together is None:
             self.thread.put(answer)
@@ -270,6 +271,8 @@ class ServedRanker:
         fixed = fixed or not model.learns
 
         def make(current: Current) -> Entry:
+            if not fixed:
+                check_bounded("the model", model)
             check_promotion(model, current, fixed=fixed)
             return model_entry(model, reason, fixed=fixed)
 

@@ -18,8 +18,9 @@ class Settings:
         How long a ranking waits for its answer.
     rankings, ranking_bytes : int
         How many rankings wait at most, and how many bytes their ids and features take; the oldest expire first.
-    waiting_answers : int
-        How many answers wait at most to be logged.
+    waiting_answers, waiting_bytes : int
+        How many answers wait at most to be logged, and how many bytes their features and grades take; one alone may
+        take more.
     group_answers : int
         How many answers are logged at most with one flush to disk.
     snapshot_seconds : float
@@ -43,6 +44,7 @@ class Settings:
     rankings: int = 100_000
     ranking_bytes: int = 2**28
     waiting_answers: int = 10_000
+    waiting_bytes: int = 2**28
     group_answers: int = 512
     snapshot_seconds: float = 60.0
     snapshot_answers: int = 10_000

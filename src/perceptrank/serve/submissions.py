@@ -41,6 +41,11 @@ class Answer:
     names: tuple[str, ...] | None
     future: "Future[Acknowledgement]" = field(default_factory=_new_future)
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of its features and grades: each answer to a ranking has a copy."""
+        return len(self.entry.features) + len(self.entry.grades)
+
 
 @dataclass(frozen=True)
 class EntryRequest:

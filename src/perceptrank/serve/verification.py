@@ -12,7 +12,7 @@ from perceptrank.serve.errors import DamagedLogError
 from perceptrank.serve.log.acknowledged import last_acknowledged
 from perceptrank.serve.log.log import damage
 from perceptrank.serve.log.opening import open_log, ranker_names
-from perceptrank.serve.log.records import AnswerEntry, PromotionEntry, decode
+from perceptrank.serve.log.records import AnswerEntry, PromotionEntry, decode, digest_of
 from perceptrank.serve.replay import Current, replay
 from perceptrank.serve.snapshots import Snapshots
 
@@ -84,7 +84,7 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
             expected[version] = snapshot
     n_compared = 0
     current: Current | None = None
-    n_answers = 0
+    n_answers = n_wrong = 0
     sequence, link = last_acknowledged(folder)  # before the log, which a running service goes on writing
     try:
         log = open_log(folder, database, read_only=True)
@@ -99,7 +99,10 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
             problems.append(f"{n_cut} damaged entries were cut off earlier; they are in the table 'cut'")
         for row in takewhile(lambda row: bad is None or row.sequence < bad, log.rows()):
             entry = decode(row.record)
-            n_answers += isinstance(entry, AnswerEntry)
+            if isinstance(entry, AnswerEntry):
+                n_answers += 1
+                event = log.find_events([entry.event_id]).get(entry.event_id)
+                n_wrong += event != (row.sequence, digest_of(entry))
             if isinstance(entry, PromotionEntry) and entry.error is not None and current is not None:
                 challenger = current.shadow.challengers.get(entry.name)
                 if challenger is not None and not challenger.is_better(entry.error):
@@ -111,6 +114,9 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
                     problems.append(f"the snapshot of version {row.sequence} differs from the log's replay")
         if bad is None and (n_events := log.count("events")) < n_answers:
             problems.append(f"{n_answers} answers, but {n_events} event ids")
+        elif n_wrong:
+            what = "sent again, they would count twice or be refused"
+            problems.append(f"the event ids of {n_wrong} answers are damaged: {what}")
         problems += [f"the log does not have version {version} of a snapshot" for version in expected]
     except sqlite3.DatabaseError as error:
         problems.append(str(damage(log.path, error)))

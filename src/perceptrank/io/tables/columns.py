@@ -124,12 +124,12 @@ def describe_role(role: Role) -> str:
     return {"relevance": "a grade", "weight": "the weight of a query"}.get(role, role)
 
 
-def _normalize(name: str) -> str:
+def normalize(name: str) -> str:
     """Return a name without case, with one "_" for each run of other characters than letters and digits.
 
     Examples
     --------
-    >>> _normalize("Query Text"), _normalize(" docId"), _normalize("_id")
+    >>> normalize("Query Text"), normalize(" docId"), normalize("_id")
     ('query_text', 'docid', '_id')
     """
     return re.sub(r"[^0-9a-z]+", "_", name.strip().lower())
@@ -185,11 +185,11 @@ def _guess(path: str, names: Sequence[str], role: Role, wanted: Wanted) -> str |
         return WEIGHT if WEIGHT in left and role not in wanted.roles else None
     if role not in ROLES:
         return role if role in left else None
-    usual = [name for name in left if _normalize(name) in _USUAL[role]]
+    usual = [name for name in left if normalize(name) in _USUAL[role]]
     if role == "relevance" and role in wanted.required and len(usual) > 1:
         problem = f" has {len(usual)} columns that may hold the grade of a row, {listed(usual)}"
         raise FileFormatError(path, f"{problem}: `relevance=…` names it")
-    return min(usual, key=lambda name: _USUAL[role].index(_normalize(name)), default=None)
+    return min(usual, key=lambda name: _USUAL[role].index(normalize(name)), default=None)
 
 
 def missing_column(path: str, name: str, names: Sequence[str]) -> FileFormatError:
@@ -199,11 +199,11 @@ def missing_column(path: str, name: str, names: Sequence[str]) -> FileFormatErro
 
 def is_grade_name(name: str) -> bool:
     """Tell if a column is called as those of grades are."""
-    return _normalize(name) in _USUAL["relevance"]
+    return normalize(name) in _USUAL["relevance"]
 
 
 def is_kept_apart(name: str, wanted: Wanted) -> bool:
     """Tell if a column is not a feature unless the caller says so, by its name."""
     if not wanted.with_grades and is_grade_name(name):
         return False
-    return _normalize(name) in _NEVER_FEATURES or name in declared().keys() - OF_IMPRESSIONS - {COMMENT}
+    return normalize(name) in _NEVER_FEATURES or name in declared().keys() - OF_IMPRESSIONS - {COMMENT}

@@ -135,6 +135,12 @@ class DelimitedTable:
             frame = self._parse_texts(chunk, dict.fromkeys([qid, column], import_polars().String))
             yield frame[qid].to_list(), frame[column].to_list()
 
+    def texts(self, names: list[str], progress: Progress | None = None) -> Iterator[Any]:
+        """Read columns as data frames of texts."""
+        for chunk in self._chunks(progress):
+            self._check_quotes(chunk)
+            yield self._parse_texts(chunk, dict.fromkeys(names, import_polars().String))
+
     def _parse(self, chunk: Chunk) -> Rows:
         pl = import_polars()
         self._check_quotes(chunk)
@@ -151,8 +157,8 @@ class DelimitedTable:
         def place(row: int, column: str) -> Place:
             return self._place(chunk, row, column)
 
-        qids = frame[texts.pop("qid")].to_numpy()
-        columns: dict[str, Any] = {column_of(role).name: _as_texts(frame[name]) for role, name in texts.items()}
+        qids = frame[texts.pop("qid")].to_numpy() if "qid" in texts else np.full(len(frame), None)
+        columns: dict[str, Any] = {column_of(role).name: as_texts(frame[name]) for role, name in texts.items()}
         for role, name in numbers.items():
             columns[column_of(role).name] = np.array(frame[name].to_numpy(), dtype=np.float64)
         X = np.empty((len(qids), 0), self._wanted.dtype)
@@ -275,7 +281,7 @@ def open_delimited(path: str, format: Format, wanted: Wanted) -> DelimitedTable 
     return DocumentTable(path, format, wanted._replace(features=None), table.documents)
 
 
-def _as_texts(column: Any) -> Texts:
+def as_texts(column: Any) -> Texts:
     """Return a column of text, "" where there is none, without an object for each."""
     filled = column.fill_null("")
     starts = np.zeros(len(filled) + 1, np.int64)

@@ -37,6 +37,8 @@ TREC_COLUMNS = {
 }
 _DEEPEST = 4  # a response in a list of responses in a line
 _EXTRA = "extra_logging"  # of the plugin: notes of scripts among the features, under one name
+# What search engines write into hits; anything else is the caller's.
+_PARTS_OF_HITS = {"fields", "highlight", "ignored_field_values", "inner_hits", "matched_queries", "sort"}
 _SEPARATORS = re.compile(r"[,;\t]")
 
 
@@ -222,10 +224,11 @@ def _read_hit(hit: Any, outer: dict[str, Any]) -> Document:
             if full in features:
                 raise ValueError(f"feature {full!r} appears twice")
             features[full] = value
-    own = {name: item for name, item in hit.items() if name[0:1] != "_" and not isinstance(item, (dict, list))}
+    own = {name: item for name, item in hit.items() if name[0:1] != "_" and name not in _PARTS_OF_HITS}
+    scalars = {name: item for name, item in own.items() if not isinstance(item, (dict, list))}
     ids = {"_id": hit["_id"]} if "_id" in hit else {}
     others = (source if isinstance(source, dict) else {}) | {k: v for k, v in fields.items() if k != "_ltrlog"}
-    return Document(outer | ids | own, features, others, own)
+    return Document(outer | ids | scalars, features, others, own)
 
 
 def _read_solr_document(document: Any, outer: dict[str, Any]) -> Document:
@@ -387,7 +390,7 @@ class DocumentTable:
             else:
                 values = self._numbers(lines, documents, role)
             columns[column_of(role).name] = values
-        qids = self._ids(lines, documents, "qid")
+        qids = self._ids(lines, documents, "qid") if "qid" in self._roles else np.full(len(documents), None)
         return Rows(self.path, place, qids, columns, self._matrix(vectors), self.names)
 
     def _matrix(self, vectors: list[Mapping[str, float]]) -> Features:
@@ -450,6 +453,8 @@ class DocumentTable:
 
     def _is_feature(self, name: str, value: Any) -> bool:
         if name in self._roles.values() or name in self._texts or is_kept_apart(name, self._wanted):
+            return False
+        if value is None and name in FEATURE_LISTS:  # all features of the row are missing, not one of this name
             return False
         if name not in self._index and not _is_numeric(value):
             self._texts.add(name)

@@ -136,7 +136,7 @@ def read_table(
     tables = Tables(paths, feature_paths, as_wanted(roles, features, dtype), missing, report, progress)
     batches: Iterable[Rows] = tables.rows()
     if not tables.know_names:  # until all rows are read
-        batches = list(map(_forget_text, batches))
+        batches = list(map(forget_text, batches))
     return _collect(batches, tables)
 
 
@@ -210,7 +210,7 @@ def _cut(rows: Rows, max_bytes: int) -> Iterator[Rows]:
             first = stop
 
 
-def _forget_text(rows: Rows) -> Rows:
+def forget_text(rows: Rows) -> Rows:
     """Return rows that do not hold the text they were read from, and know their first line only."""
     place = rows.place(0, "")
     return replace(rows, place=lambda row, column: place)

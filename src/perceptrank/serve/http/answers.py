@@ -19,6 +19,7 @@ from perceptrank.serve.ranker import ServedRanker
 from perceptrank.serve.submissions import Acknowledgement, Answer
 
 MOST_ANSWERS = 10_000
+_TOGETHER_BYTES = 2**24  # of answers that wait for others of their request
 _TURN_SECONDS = 0.0002  # for one of several answers after the other, before others are ranked
 
 Grades = Annotated[dict[Id, Annotated[float, Meta(ge=0)]], Meta(min_length=1, max_length=MOST_DOCUMENTS)]
@@ -123,15 +124,16 @@ async def _take_several(
     """Submit all, as many together as are logged together, then wait for all; each has its own result."""
     waiting: list[Future[Acknowledgement] | ServiceError] = []
     together: list[Answer] = []
-    start = time.perf_counter()
+    n_bytes, start = 0, time.perf_counter()
     for item in items:
         try:
             waiting.append(take(item, together))
+            n_bytes += together[-1].n_bytes
         except ServiceError as error:
             waiting.append(error)
-        if len(together) >= ranker.settings.group_answers:
+        if len(together) >= ranker.settings.group_answers or n_bytes >= _TOGETHER_BYTES:
             ranker.submit(together)
-            together = []
+            together, n_bytes = [], 0
         if time.perf_counter() - start > _TURN_SECONDS:
             await asyncio.sleep(0)
             start = time.perf_counter()

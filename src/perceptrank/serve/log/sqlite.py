@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -92,8 +93,10 @@ class SqliteLog(Log):
 
     @property
     def secret(self) -> bytes:
-        (value,) = self._connection.execute("SELECT value FROM about WHERE name = 'secret'").fetchone()
-        return bytes(value)
+        row = self._connection.execute("SELECT value FROM about WHERE name = 'secret'").fetchone()
+        if row is None:
+            raise DamagedLogError(f"{self.path} lacks its secret, by which ids of rankings are known", ADVICE)
+        return bytes(row[0])
 
     def make_room(self, n_bytes: int) -> None:
         # What is written and deleted leaves pages that the next entries use; the checkpoint makes room in the WAL too.
@@ -143,7 +146,9 @@ class SqliteLog(Log):
         written = self.path.with_name(self.path.name + "-wal")
         if not written.exists() or written.stat().st_size == 0:
             return None
-        return Path(shutil.copyfile(written, written.with_name(written.name + ".damaged")))
+        names = (f"{written.name}.damaged{number or ''}" for number in count())
+        free = next(path for name in names if not (path := written.with_name(name)).exists())
+        return Path(shutil.copyfile(written, free))
 
     def rows(self, after: int = 0) -> Iterator[Row]:
         try:

@@ -1,0 +1,122 @@
+"""The estimates that need no attractiveness: swaps, all pairs of places, and each place against the first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from perceptrank.clicks.bias import conditional
+from perceptrank.clicks.bias.coins import Coin, CoinCounts, as_cells, outer_scores
+from perceptrank.clicks.bias.conditional import Cells, unseen
+from perceptrank.clicks.bias.documents import DocumentCounts
+from perceptrank.kernels.arrays import Bools, Floats, Ints
+
+_SWAP = "random swap or shuffle that was clicked"
+_DOCUMENT = "clicked document that changed places"
+
+
+class Estimate(NamedTuple):
+    """Logarithms of examination relative to place 1, and their covariance; NaN where they are not identified."""
+
+    log_examination: Floats
+    covariance: Floats
+    reason: tuple[str, ...]
+
+    @property
+    def identified(self) -> Bools:
+        """Tell which places are identified."""
+        return ~np.isnan(self.log_examination)
+
+
+def blank(reason: tuple[str, ...], identified: Bools) -> Estimate:
+    """Return an estimate that is 1 and certain at identified places, to be filled in."""
+    unknown = ~identified
+    log_examination = np.where(unknown, np.nan, 0.0)
+    return Estimate(log_examination, np.where(unknown[:, None] | unknown, np.nan, 0.0), reason)
+
+
+def estimate_swaps(counts: dict[Coin, CoinCounts], totals: Floats) -> Estimate:
+    """Estimate from what policies have swapped or shuffled; `totals` tells how often each place was shown."""
+    cells = as_cells(counts, len(totals))
+    links = conditional.find_links(cells, _SWAP, totals=totals)
+    estimate = blank(links.reason, links.identified)
+    used = np.flatnonzero(links.identified)
+    cells, _ = cells.select(links.identified[cells.place])
+    if len(used) > 1:
+        solution = conditional.solve(cells)
+        scores = outer_scores(counts, solution.log_examination, links.identified)
+        inside = np.ix_(used, used)
+        estimate.log_examination[used] = solution.log_examination[used]
+        estimate.covariance[inside] = conditional.covariance(solution.information[inside], scores[inside])
+    return estimate
+
+
+def linked_documents(counts: DocumentCounts, totals: Floats) -> tuple[Estimate, Cells, Bools]:
+    """Return a blank estimate, and the cells of documents that compare its places; and which rows these are."""
+    cells = counts.cells(len(totals))
+    links = conditional.find_links(cells, _DOCUMENT, totals=totals)
+    compared, kept = cells.select(links.identified[cells.place])
+    return blank(links.reason, links.identified), compared, kept
+
+
+def sum_outer(clusters: Ints, cells: Cells, residuals: Floats) -> Floats:
+    """Sum the outer products of the residuals of each cluster, added up by place."""
+    shape = (int(clusters.max()) + 1, cells.n_places)
+    sums = csr_array((residuals, (clusters, cells.place)), shape=shape)
+    return np.asarray((sums.T @ sums).toarray())
+
+
+def estimate_pairs(counts: DocumentCounts, totals: Floats) -> Estimate:
+    """Estimate from documents seen at several places, all pairs of places at once; queries are clusters."""
+    estimate, cells, kept = linked_documents(counts, totals)
+    used = np.flatnonzero(estimate.identified)
+    if len(used) > 1:
+        solution = conditional.solve(cells)
+        scores = sum_outer(counts.clusters()[kept], cells, cells.clicks - solution.expected)
+        inside = np.ix_(used, used)
+        estimate.log_examination[used] = solution.log_examination[used]
+        estimate.covariance[inside] = conditional.covariance(solution.information[inside], scores[inside])
+    return estimate
+
+
+def estimate_pivot(counts: DocumentCounts, totals: Floats) -> Estimate:
+    """Estimate each place from the documents seen both there and at place 1.
+
+    The ratio Σ c_k n_1 / (n_1 + n_k)  /  Σ c_1 n_k / (n_1 + n_k) over documents is that of Mantel and Haenszel: it
+    holds for many documents that were seen a few times, and for a few that were seen often.
+    """
+    n = len(totals)
+    cells, queries = counts.cells(n), counts.clusters()
+    at_first = cells.place == 0
+    shown = np.bincount(cells.group[at_first], cells.shown[at_first], cells.n_groups)[cells.group]
+    clicks = np.bincount(cells.group[at_first], cells.clicks[at_first], cells.n_groups)[cells.group]
+    both = (shown > 0) & ~at_first
+    share = np.where(both, 1 / np.where(both, shown + cells.shown, 1.0), 0.0)
+    here, there = share * shown * cells.clicks, share * cells.shown * clicks
+    upper, lower = cells.per_place(here), cells.per_place(there)
+    n_both = cells.per_place(both.astype(float))
+    reason = [unseen(totals, k) for k in range(n)]
+    for k in range(1, n):
+        if not reason[k] and n_both[k] == 0:
+            reason[k] = "no document was seen both here and at place 1"
+        elif not reason[k] and not (upper[k] > 0 and lower[k] > 0):
+            reason[k] = "documents seen both here and at place 1 have no clicks at one of the two"
+    estimate = blank(tuple(reason), np.array([text == "" for text in reason]))
+    used = np.flatnonzero(estimate.identified)[1:]
+    if len(used):
+        estimate.log_examination[used] = np.log(upper[used] / lower[used])
+        kept = both & estimate.identified[cells.place]
+        group, place, cluster = cells.group[kept], cells.place[kept], queries[kept]
+        ours, theirs = here[kept] / upper[place], there[kept] / lower[place]
+        shares = (share * cells.shown)[kept] / lower[place]
+        table = csr_array((shares * np.sqrt(clicks[kept]), (group, place)), shape=(cells.n_groups, n))
+        # Clicks at place 1 are shared by all places; those at a place are its own.
+        model = (table.T @ table).toarray()
+        model += np.diag(np.bincount(place, ((share * shown)[kept] / upper[place]) ** 2 * cells.clicks[kept], n))
+        compared = Cells(group, place, cells.shown[kept], cells.clicks[kept], n)
+        robust = sum_outer(cluster, compared, ours - theirs)
+        inside = np.ix_(used, used)
+        estimate.covariance[inside] = conditional.widest(model[inside], robust[inside])
+    return estimate

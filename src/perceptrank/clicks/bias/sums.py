@@ -1,0 +1,248 @@
+"""Sums of a log from which position bias is estimated: added up block by block, and over machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from scipy.special import ndtri
+
+from perceptrank.clicks.bias.coins import Coin, CoinCounts, count_coins
+from perceptrank.clicks.bias.documents import MOST_PLACES, DocumentCounts
+from perceptrank.clicks.bias.em import estimate_em
+from perceptrank.clicks.bias.keys import id_keys, mix, row_keys, text_keys
+from perceptrank.clicks.bias.methods import Estimate, estimate_pairs, estimate_pivot, estimate_swaps
+from perceptrank.clicks.bias.regression import estimate_regression
+from perceptrank.clicks.bias.result import PositionBias
+from perceptrank.kernels.arrays import Floats, Ints, Words
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
+
+Method: TypeAlias = Literal["auto", "swaps", "pairs", "pivot", "em", "regression-em"]
+_OF_DOCUMENTS = {
+    "pairs": estimate_pairs,
+    "pivot": estimate_pivot,
+    "em": estimate_em,
+    "regression-em": estimate_regression,
+}
+_PART = 2**20  # impressions times places that are counted at once
+_FEW_ROWS = 2**20  # of blocks that are not added up yet
+_FAR = 3.0  # standard errors between two methods that should agree
+
+
+class PositionBiasSums:
+    """Sums of a log, or of a part of it, that position bias is estimated from.
+
+    Those of several parts can be added; how a log is split makes no difference. For swaps they are a few numbers per
+    place. Other methods count each document of a query at each place where it was seen.
+
+    Parameters
+    ----------
+    method : "auto", "swaps", "pairs", "pivot", "em" or "regression-em"
+        See `position_bias`.
+    places : int, optional
+        Number of places; default all that were shown.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> log = pr.QueryStream.from_arrays(
+    ...     np.empty((4, 0)), qid=[1, 1, 2, 2], place=[1, 2, 1, 2], clicked=[1, 0, 1, 1],
+    ...     columns={"policy": ["fair-pairs:1", "fair-pairs:1"]})
+    >>> monday, tuesday = PositionBiasSums("swaps"), PositionBiasSums("swaps")
+    >>> monday.add(log[:1])
+    >>> tuesday.add(log[1:])
+    >>> (monday + tuesday).estimate().examination.round(3).tolist()
+    [1.0, 0.5]
+    """
+
+    def __init__(self, method: Method = "auto", places: int | None = None) -> None:
+        check_choice("method", method, get_args(Method))
+        if places is not None and check_positive_whole("places", places) > MOST_PLACES:
+            raise ParameterError("places", f"must be at most {MOST_PLACES}", places)
+        self.method, self.places = method, places
+        self.n_impressions = self.n_random = self.n_nameless = self.n_far = 0
+        self._shown = self._clicks = np.zeros(0)
+        self._coins: dict[Coin, CoinCounts] = {}
+        self._documents: list[DocumentCounts] = []
+
+    def add(self, stream: QueryStream) -> None:
+        """Add the impressions of a stream.
+
+        Parameters
+        ----------
+        stream : QueryStream
+            With the columns ``place`` and ``clicked``; ``policy`` for swaps, ``user_query`` and ``docid`` for others.
+        """
+        place, _ = _required(stream)
+        size = max(1, _PART // int(place.max(initial=1).clip(1, MOST_PLACES)))
+        for start in range(0, stream.n_queries, size):
+            self._add(stream[start : start + size])
+
+    def _add(self, stream: QueryStream) -> None:
+        place, clicked = _required(stream)
+        limit = self.places or MOST_PLACES
+        rows = np.flatnonzero((place > 0) & (place <= limit))
+        impression = np.repeat(np.arange(stream.n_queries), np.diff(stream.offsets))[rows]
+        at, clicks = place[rows].astype(np.int64) - 1, np.asarray(clicked[rows], float)
+        self.n_impressions += stream.n_queries
+        self.n_far += 0 if self.places else int((place > limit).sum())
+        self._shown = _sum(self._shown, np.bincount(at).astype(np.float64))
+        self._clicks = _sum(self._clicks, np.bincount(at, clicks).astype(np.float64))
+        columns: Mapping[str, Any] = stream.columns
+        if self.method in ("auto", "swaps") and "policy" in columns:
+            chances = columns["propensity"][rows] if "propensity" in columns else None
+            coins, n_random = count_coins(columns["policy"], impression, at, clicks, chances)
+            self.n_random += n_random
+            self._coins = _merge(self._coins, coins)
+        if self.method != "swaps":
+            self._add_documents(stream, rows, impression, at, clicks)
+
+    def _add_documents(self, stream: QueryStream, rows: Ints, impression: Ints, at: Ints, clicks: Floats) -> None:
+        queries = _query_keys(stream)[impression]
+        X = None
+        if self.method == "regression-em":
+            X = _features(stream)[rows]
+            keys = row_keys(X)
+        else:
+            docids = stream.docids
+            has_name = np.zeros(len(rows), bool) if docids is None else docids.lengths[rows] > 0
+            self.n_nameless += int(len(rows) - has_name.sum())
+            keys = np.zeros(len(rows), np.uint64) if docids is None else text_keys(docids)[rows]
+            if not has_name.all():
+                keys, queries, at, clicks = keys[has_name], queries[has_name], at[has_name], clicks[has_name]
+        self._documents.append(DocumentCounts.of(mix(queries, keys), queries, at, clicks, X))
+        if sum(map(len, self._documents[1:])) > max(len(self._documents[0]), _FEW_ROWS):
+            self._documents = [DocumentCounts.joined(self._documents)]
+
+    def __add__(self, other: PositionBiasSums) -> PositionBiasSums:
+        if not isinstance(other, PositionBiasSums):
+            return NotImplemented
+        if (self.method, self.places) != (other.method, other.places):
+            raise ValueError(
+                f"sums must be of the same method and places, got {self.method!r}, {self.places} and {other.method!r}, "
+                f"{other.places}"
+            )
+        total = PositionBiasSums(self.method, self.places)
+        for name in ("n_impressions", "n_random", "n_nameless", "n_far"):
+            setattr(total, name, getattr(self, name) + getattr(other, name))
+        total._shown, total._clicks = _sum(self._shown, other._shown), _sum(self._clicks, other._clicks)
+        total._coins = _merge(self._coins, other._coins)
+        total._documents = [*self._documents, *other._documents]
+        return total
+
+    def estimate(self, confidence: float = 0.95) -> PositionBias:
+        """Estimate position bias from the sums.
+
+        Parameters
+        ----------
+        confidence : float
+            Confidence level of each interval.
+        """
+        if not 0 < confidence < 1:
+            raise ParameterError("confidence", "must be between 0 and 1", confidence)
+        if self.n_impressions == 0:
+            raise ValueError("there are no impressions to estimate position bias from")
+        n = self.places or len(self._shown)
+        if n == 0:
+            raise ValueError("no document of the log was shown: the column place is 0 everywhere")
+        shown, clicks = _sum(self._shown, np.zeros(n)), _sum(self._clicks, np.zeros(n))
+        method, estimate, why = self._estimate(shown)
+        error = ndtri((1 + confidence) / 2) * np.sqrt(np.diag(estimate.covariance))
+        return PositionBias(
+            examination=np.exp(estimate.log_examination),
+            low=np.exp(estimate.log_examination - error),
+            high=np.exp(estimate.log_examination + error),
+            log_covariance=estimate.covariance,
+            clicks=clicks,
+            shown=shown,
+            method=method,
+            identified=estimate.identified,
+            reason=estimate.reason,
+            notes=(*why, *self._left_out(method)),
+            confidence=float(confidence),
+        )
+
+    def _estimate(self, shown: Floats) -> tuple[str, Estimate, list[str]]:
+        if self.method == "swaps":
+            return "swaps", estimate_swaps(self._coins, shown), []
+        self._documents = [DocumentCounts.joined(self._documents)]
+        documents = self._documents[0].up_to(len(shown))
+        if self.method != "auto":
+            return self.method, _OF_DOCUMENTS[self.method](documents, shown), []
+        swaps, pairs = estimate_swaps(self._coins, shown), estimate_pairs(documents, shown)
+        method, why = _choose(swaps, pairs, self.n_random)
+        return method, swaps if method == "swaps" else pairs, [why]
+
+    def _left_out(self, method: str) -> list[str]:
+        notes = []
+        if method == "swaps" and self.n_random < self.n_impressions:
+            others = self.n_impressions - self.n_random
+            notes.append(
+                f"{others:,} of {self.n_impressions:,} impressions are not used: their policy is not one of "
+                "fair-pairs:1, fair-pairs:2 and shuffle:K."
+            )
+        if method != "swaps" and self.n_nameless:
+            notes.append(f"{self.n_nameless:,} documents are not used: they have no docid.")
+        if self.n_far:
+            notes.append(f"{self.n_far:,} documents are not used: they were shown below place {MOST_PLACES}.")
+        return notes
+
+
+def _choose(swaps: Estimate, pairs: Estimate, n_random: int) -> tuple[str, str]:
+    """Choose the narrower estimate if both agree, else that from swaps, which assumes less; and say why."""
+    if n_random == 0:
+        return "pairs", "Pairs was chosen: no impression has a policy whose random choices are known."
+    if (n_more := int(swaps.identified.sum()) - int(pairs.identified.sum())) != 0:
+        method = "swaps" if n_more > 0 else "pairs"
+        return method, f"{method.capitalize()} was chosen: it identifies more places."
+    common = np.flatnonzero(swaps.identified & pairs.identified)
+    variances = np.diag(swaps.covariance)[common], np.diag(pairs.covariance)[common]
+    apart = np.abs(swaps.log_examination - pairs.log_examination)[common]
+    if (apart > _FAR * np.sqrt(variances[0] + variances[1])).any():
+        return "swaps", "Swaps was chosen: documents seen at several places disagree, as if their appeal had changed."
+    if variances[1].sum() < variances[0].sum():
+        return "pairs", "Pairs was chosen: it agrees with swaps, and its intervals are narrower."
+    return "swaps", "Swaps was chosen: it needs the fewest assumptions."
+
+
+def _required(stream: QueryStream) -> tuple[Any, Any]:
+    columns = stream.columns
+    missing = [name for name in ("place", "clicked") if name not in columns]
+    if missing:
+        names = " and ".join(missing)
+        raise ValueError(f"position bias needs the columns place and clicked, but the stream has no {names}")
+    return columns["place"], columns["clicked"]
+
+
+def _query_keys(stream: QueryStream) -> Words:
+    """Return a key for what the user asked; where that is unknown, for the impression."""
+    columns: Mapping[str, Any] = stream.columns
+    texts = columns.get("user_query")
+    if texts is None:
+        return id_keys(stream.qids)
+    keys = text_keys(texts)
+    if (unknown := texts.lengths == 0).any():
+        keys[unknown] = mix(keys[unknown], id_keys(stream.qids[unknown]))
+    return keys
+
+
+def _features(stream: QueryStream) -> Floats:
+    if isinstance(stream.X, SparseFeatures) or stream.n_features == 0:
+        kind = "no" if stream.n_features == 0 else "sparse"
+        raise ValueError(f"method 'regression-em' needs dense features, but the stream has {kind} features")
+    X = np.asarray(stream.X, np.float64)
+    if np.isnan(X).any():
+        raise ValueError("method 'regression-em' needs features without missing values (NaN)")
+    return X
+
+
+def _sum(a: Floats, b: Floats) -> Floats:
+    n = max(len(a), len(b))
+    return np.pad(a, (0, n - len(a))) + np.pad(b, (0, n - len(b)))
+
+
+def _merge(a: dict[Coin, CoinCounts], b: dict[Coin, CoinCounts]) -> dict[Coin, CoinCounts]:
+    return {coin: a[coin] + b[coin] if coin in a and coin in b else a.get(coin) or b[coin] for coin in {**a, **b}}

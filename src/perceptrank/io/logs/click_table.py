@@ -1,0 +1,95 @@
+"""Tables of clicks: a row for each document that was shown, with its place, and if it was clicked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from perceptrank.io.errors import FileFormatError
+from perceptrank.io.logs.events import Log, parse_times
+from perceptrank.io.logs.records import Layout
+from perceptrank.io.logs.report import Counts
+from perceptrank.io.tables.columns import listed, normalize
+from perceptrank.io.tables.delimited import import_polars
+from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS
+
+# The usual names of columns, most telling first.
+_USUAL: dict[str, tuple[str, ...]] = {
+    "qid": ("impression_id", "impression", "qid", "query_id", "queryid", "search_id", "session_id", "session", "query"),
+    "docid": ("docid", "doc_id", "document_id", "document", "doc", "product_id", "item_id", "item", "sku", "url", "id"),
+    "place": ("place", "position", "rank", "ordinal", "pos"),
+    "clicked": ("clicked", "click", "clicks", "is_click", "is_clicked"),
+    "examined": ("examined",),
+    "time": ("time", "timestamp"),
+    "session": ("session", "session_id"),
+    "user_query": ("user_query", "query_text", "query", "search_query", "search_term"),
+}
+_REQUIRED = ("qid", "docid", "place", "clicked")
+
+
+def find_layout(path: str, names: Iterable[str], roles: Mapping[str, str | None]) -> Layout:
+    """Find the columns of a table by the names that the caller gives, or by their usual ones."""
+    known = {normalize(name): name for name in reversed(list(names))}
+    layout: Layout = {}
+    for role, usual in _USUAL.items():
+        chosen = roles.get(role) or next((known[name] for name in usual if name in known), None)
+        if chosen is not None and chosen not in known.values():
+            raise FileFormatError(path, f" has no column {chosen!r}; it has {listed(list(known.values()))}")
+        if chosen is not None:
+            layout[role] = (chosen,)
+        elif role in _REQUIRED:
+            needs = "a table of clicks needs the impression, the document, its place, and if it was clicked"
+            hint = f"; `{role}=…` names it" if role in ("qid", "docid") else ""
+            raise FileFormatError(
+                path, f" has no column known as {usual[0]!r}: {needs}; it has {listed(list(known.values()))}{hint}"
+            )
+    if layout.get("user_query") == layout["qid"]:
+        del layout["user_query"]
+    return layout
+
+
+def counts_from_one(layout: Layout) -> bool:
+    """Tell if places are called as in our own files, where 0 is a document that was not shown."""
+    return normalize(layout["place"][0]) == "place"
+
+
+def split_records(frame: Any, path: str, layout: Layout, counts: Counts) -> Log:
+    """Return an impression event for each row, and a click for those that were clicked."""
+    pl = import_polars()
+    names = {role: name for role, (name,) in layout.items()}
+    absent = [pl.lit(None, pl.String).alias(role) for role in _USUAL if role not in layout]
+    frame = frame.with_columns(*absent).filter(~pl.all_horizontal(pl.all().is_null() | (pl.all() == "")))
+    clicked = _numbers(pl, path, names["clicked"], frame["clicked"]).fill_null(0.0)
+    examined = _numbers(pl, path, names.get("examined", ""), frame["examined"])
+    counts.noted["numbers of clicks above 1, taken as 1"] += int((clicked > 1).sum())
+    places = frame["place"].cast(pl.Float64, strict=False)
+    is_unshown = (places == 0).fill_null(False) if counts_from_one(layout) else pl.lit(False)
+    rows = frame.select(
+        "qid",
+        "docid",
+        "session",
+        "user_query",
+        is_click=pl.lit(False),
+        ordinal=pl.when(~is_unshown & (places == places.floor())).then(places.cast(pl.Int64, strict=False)),
+        has_ordinal=~is_unshown,
+        time=parse_times(pl, frame["time"], counts),
+        amount=clicked.clip(0, 1),
+        examined=examined,
+        hit=pl.when(is_unshown).then(pl.lit(0, pl.Int64)),
+    )
+    clicks = rows.filter(pl.col("amount") > 0).with_columns(is_click=pl.lit(True), hit=pl.lit(None, pl.Int64))
+    return Log.of(pl, pl.concat([rows.with_columns(amount=pl.lit(0.0)), clicks]))
+
+
+def _numbers(pl: Any, path: str, name: str, texts: Any) -> Any:
+    """Return texts as numbers from 0 on, null where they are missing; raise for the first that is none."""
+    words = texts.str.strip_chars().str.to_lowercase()
+    truths = words.replace_strict(TRUTHS, default=None, return_dtype=pl.Float64)
+    numbers = words.cast(pl.Float64, strict=False)
+    numbers = numbers.zip_with(truths.is_null(), truths)
+    is_missing = words.is_null() | words.is_in(list(MISSING_WORDS))
+    numbers = pl.select(pl.when(~is_missing).then(numbers)).to_series()
+    wrong = ~is_missing & ~(numbers >= 0).fill_null(False)
+    if wrong.any():
+        raise FileFormatError(path, f": column {name!r} must hold numbers >= 0, got {texts.filter(wrong)[0]!r}")
+    return numbers

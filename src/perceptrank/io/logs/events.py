@@ -1,0 +1,79 @@
+"""Events and queries of a log, whatever its kind, as data frames; and what a session, a time and a place are in them.
+
+Events have an `id`, `qid`, `docid`, `session`, `is_click` (else it is an impression), `user_query`, `ordinal`,
+`has_ordinal` (which may be none that is valid) and `time`; `amount` is 1 for a click, and `examined` and `hit`, 0 for
+what was not shown, are known of tables only. Queries have a `qid`, `user_query`, `hits`, `session`, `time`, and the
+`offset` of the first hit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from perceptrank.io.logs.report import Counts
+
+_EVENTS = (
+    *("id", "qid", "docid", "session", "is_click", "user_query", "ordinal", "has_ordinal", "time"),
+    *("amount", "examined", "hit"),
+)
+_QUERIES = ("qid", "user_query", "hits", "session", "time", "offset")
+_SECONDS_BELOW = 10**11  # as milliseconds, this was in 1973
+_FORMATS = ("%+", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
+
+
+class Log(NamedTuple):
+    """Events and queries, as two data frames."""
+
+    events: Any
+    queries: Any
+
+    @classmethod
+    def of(cls, pl: Any, events: Any, queries: Any = None) -> Log:
+        """Return a log whose columns are complete and in order."""
+        unknown = {
+            "ordinal": pl.Int64,
+            "examined": pl.Float64,
+            "hit": pl.Int64,
+            "id": pl.String,
+            "user_query": pl.String,
+        }
+        added = {name: pl.lit(None, kind) for name, kind in unknown.items()}
+        added |= {"has_ordinal": pl.lit(False), "amount": pl.col("is_click").cast(pl.Float64)}
+        added = {name: value for name, value in added.items() if name not in events.columns}
+        if queries is None:
+            queries = pl.DataFrame(schema=dict.fromkeys(("qid", "user_query", "session"), pl.String)).with_columns(
+                hits=pl.lit(None, pl.List(pl.String)), time=pl.lit(None, pl.Datetime("ms")), offset=pl.lit(0, pl.Int64)
+            )
+        return cls(events.with_columns(**added).select(_EVENTS), queries.select(_QUERIES))
+
+
+def join_logs(pl: Any, logs: list[Log]) -> Log:
+    """Return the events and the queries of several parts of a log."""
+    return Log(pl.concat([log.events for log in logs]), pl.concat([log.queries for log in logs]))
+
+
+def parse_times(pl: Any, texts: Any, counts: Counts) -> Any:
+    """Return times in UTC from ISO 8601, or from milliseconds or seconds since 1970; count those that are neither."""
+    kind = pl.Datetime("ms")
+    if texts.dtype != pl.String:
+        texts = texts.cast(pl.String)
+    times = texts.str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", strict=False, time_unit="ms")
+    if times.null_count() == texts.null_count():
+        return times
+    numbers = texts.cast(pl.Float64, strict=False)
+    numbers = pl.select(pl.when(numbers.abs() < _SECONDS_BELOW).then(numbers * 1000).otherwise(numbers)).to_series()
+    times = times.zip_with(times.is_not_null(), numbers.cast(pl.Int64, strict=False).cast(kind))
+    for format in _FORMATS:
+        if times.null_count() > texts.null_count():
+            parsed = texts.str.to_datetime(format, strict=False, time_unit="ms").dt.replace_time_zone(None)
+            times = times.zip_with(times.is_not_null(), parsed)
+    counts.noted["times that are not ISO 8601 or milliseconds, taken as unknown"] += (
+        times.null_count() - texts.null_count()
+    )
+    return times
+
+
+def count_actions(what: str, actions: Any, counts: Counts) -> None:
+    """Count events that are left out by their names."""
+    for name, count in actions.value_counts().sort(actions.name).iter_rows():
+        counts.left_out[f"{what} {name!r}"] += count

@@ -1,0 +1,131 @@
+"""Features of the documents of impressions: by query and document, or by document."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from perceptrank.io.growing import GrowingArray
+from perceptrank.io.logs.records import is_parquet
+from perceptrank.io.logs.report import Counts
+from perceptrank.io.paths import PathLike, find_paths
+from perceptrank.io.tables.columns import Wanted, find_roles, is_kept_apart
+from perceptrank.io.tables.delimited import as_texts, import_polars
+from perceptrank.io.tables.reader import as_wanted, forget_text, open_table
+from perceptrank.io.tables.rows import Place, Rows, check_features
+from perceptrank.kernels.arrays import Bools, Features
+from perceptrank.stream.memory import free_memory
+
+
+class FeatureTable:
+    """Features in memory, by query and document, or by document if the tables name no queries.
+
+    The query is the id of the impression, or what the user asked.
+    """
+
+    def __init__(
+        self,
+        paths: PathLike | Iterable[PathLike],
+        roles: dict[str, Any],
+        features: str | Sequence[str] | None,
+        missing: str,
+        dtype: Any,
+        without: Collection[str] = (),
+    ) -> None:
+        pl = import_polars()
+        wanted = as_wanted(roles, features, dtype)._replace(required={"docid"}, with_grades=False)
+        self.files = find_paths(paths, "tables")
+        batches: list[Rows] = []
+        for file in self.files:
+            table = _parquet_rows(file, wanted) if is_parquet(file) else open_table(file, wanted).rows()
+            batches += (forget_text(check_features(_leave_out(rows, without), missing)) for rows in table)
+        self.names = tuple(dict.fromkeys(name for rows in batches for name in rows.names))
+        values = GrowingArray(wanted.dtype)
+        for rows in batches:
+            values.extend(self._align(rows, missing).ravel())
+        self.X: Features = values.finish().reshape(sum(map(len, batches)), len(self.names))
+        queries = np.concatenate([rows.qids for rows in batches])
+        documents = [text for rows in batches for text in rows.columns["docid"].tolist()]
+        keys = pl.DataFrame({"query": pl.Series(queries.tolist(), dtype=pl.String), "docid": documents})
+        self.has_queries = keys["query"].null_count() < len(keys)
+        key = ["query", "docid"] if self.has_queries else ["docid"]
+        self._keys = keys.with_row_index("feature").filter(pl.col("docid") != "").unique(key, keep="first")
+        self.n_repeated = len(keys) - len(self._keys)
+        self._key = key
+        self.start()
+
+    def start(self) -> None:
+        """Begin a pass: no row is used yet."""
+        self._named_by = ""
+        self.used: Bools = np.zeros(len(self.X), dtype=bool)
+
+    def _align(self, rows: Rows, missing: str) -> Features:
+        if rows.names == self.names:
+            return rows.X
+        X: Features = np.full((len(rows), len(self.names)), np.nan, rows.X.dtype)
+        if X.nbytes > free_memory():
+            raise MemoryError(f"there is no memory for {X.nbytes / 1e9:.1f} GB of features")
+        X[:, [self.names.index(name) for name in rows.names]] = rows.X
+        return check_features(replace(rows, X=X, names=self.names), missing).X
+
+    def find(self, documents: Any) -> Any:
+        """Return the row of features of each document, null for those that have none."""
+        pl = import_polars()
+        if not self.has_queries:
+            keys = self._keys.select("docid", "feature")
+            found = documents.select("docid").join(keys, on="docid", how="left", maintain_order="left")["feature"]
+        else:
+            names = [self._named_by] if self._named_by else ["qid", "user_query"]
+            by = {name: self._find_by(documents, name) for name in names}
+            named_by = min(by, key=lambda name: by[name].null_count())
+            found = by[named_by]
+            if found.null_count() < len(found):  # for all groups alike
+                self._named_by = named_by
+        self.used[found.drop_nulls().to_numpy()] = True
+        return found.cast(pl.Int64)
+
+    def _find_by(self, documents: Any, name: str) -> Any:
+        keys = self._keys.rename({"query": name})
+        return documents.select(name, "docid").join(keys, on=[name, "docid"], how="left", maintain_order="left")[
+            "feature"
+        ]
+
+    def count(self, counts: Counts) -> None:
+        """Count the rows that no impression used."""
+        counts.left_out["rows of features without an impression"] += len(self._keys) - int(self.used.sum())
+        counts.left_out["rows of features that are there twice"] += self.n_repeated
+
+    def describe(self) -> str:
+        """Return some keys, for the message that none of them fits."""
+        pairs = self._keys.head(2).select(self._key).rows()
+        return ", ".join("/".join(map(repr, pair)) for pair in pairs)
+
+
+def _leave_out(rows: Rows, names: Collection[str]) -> Rows:
+    """Return rows without the features of these names."""
+    kept = [j for j, name in enumerate(rows.names) if name not in names]
+    if len(kept) == len(rows.names):
+        return rows
+    X: Features = rows.X[:, kept]
+    return replace(rows, X=X, names=tuple(rows.names[j] for j in kept))
+
+
+def _parquet_rows(path: str, wanted: Wanted) -> Iterator[Rows]:
+    """Read the features in a Parquet file: its columns of numbers that are no ids."""
+    pl = import_polars()
+    frame = pl.read_parquet(path)
+    roles, _ = find_roles(path, frame.columns, wanted)
+    numbers = [name for name, kind in frame.schema.items() if kind.is_numeric() or kind == pl.Boolean]
+    others = [name for name in numbers if name not in roles.values() and not is_kept_apart(name, wanted)]
+    names = tuple(wanted.features or others)
+    qids = frame[roles["qid"]].cast(pl.String).to_numpy() if "qid" in roles else np.full(len(frame), None)
+    columns = {"docid": as_texts(frame[roles["docid"]].cast(pl.String))}
+    X = np.ascontiguousarray(frame.select(pl.col(names).cast(pl.Float64)).to_numpy(), dtype=wanted.dtype)
+
+    def place(row: int, column: str) -> Place:
+        return Place(row + 1, 1, str(frame[column][row]) if column in frame.columns else "")
+
+    yield Rows(path, place, qids, columns, X, names)

@@ -1,0 +1,241 @@
+"""Streams of impressions from a log of events, in memory or by way of temporary files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from perceptrank.io.block_assembly import as_id_array
+from perceptrank.io.errors import FileFormatError
+from perceptrank.io.logs import click_table, metarank, site_search, ubi
+from perceptrank.io.logs.events import Log, join_logs
+from perceptrank.io.logs.features import FeatureTable
+from perceptrank.io.logs.joining import (
+    Settings,
+    Votes,
+    count_session_clicks,
+    count_votes,
+    drop_nameless,
+    drop_repeated,
+    pair_documents,
+    place_documents,
+)
+from perceptrank.io.logs.records import Layout, Source, first_record, name_of, read_records
+from perceptrank.io.logs.report import ClickReport, Counts
+from perceptrank.io.logs.spilling import SpilledLog
+from perceptrank.io.sources import table_format_of_name
+from perceptrank.io.tables.columns import listed
+from perceptrank.io.tables.delimited import as_texts, import_polars
+from perceptrank.stream.columns import CLICKED, DOCID, EXAMINED, PLACE, QID, SESSION, TIME, USER_QUERY, count_gaps
+from perceptrank.stream.query_stream import QueryStream
+
+_KINDS: dict[str, Any] = {"ubi": ubi, "metarank": metarank, "site_search": site_search, "table": click_table}
+
+
+def find_kind(source: Source) -> str:
+    """Tell the kind of a log by its first record; raise `FileFormatError` if it is none that is known."""
+    if isinstance(source, str) and table_format_of_name(source) in ("csv", "tsv"):
+        return "table"
+    record = first_record(source)
+    if record.get("event", "") in metarank.EVENTS and not record.keys().isdisjoint(("id", "item", "user", "items")):
+        return "metarank"
+    if (
+        not record.keys().isdisjoint(("action_name", "query_response_hit_ids"))
+        or {"query_id", "user_query"} <= record.keys()
+    ):
+        return "ubi"
+    if not record.keys().isdisjoint(site_search.NAMES):
+        return "site_search"
+    if any("click" in name.lower() for name in record):
+        return "table"
+    names = listed(list(record)) or "nothing"
+    raise FileFormatError(
+        name_of(source),
+        f" is no known kind of log: its first record has {names}; `kind=…` says what it is",
+    )
+
+
+class ClickLog:
+    """A log of clicks: events, and the queries that they belong to, or a table; `roles` are the columns of a table."""
+
+    def __init__(
+        self,
+        kind: str,
+        sources: list[Source],
+        clicks: Sequence[str] | None,
+        settings: Settings,
+        report: Callable[[ClickReport], object] | None,
+        progress: Callable[[int, int], object] | None,
+        roles: Mapping[str, str | None],
+    ) -> None:
+        self._kind, self._sources, self._module = kind, sources, _KINDS[kind]
+        self._clicks = getattr(self._module, "CLICKS", ()) if clicks is None else tuple(clicks)
+        self._report, self._progress, self._roles = report, progress, roles
+        self.features: FeatureTable | None = None
+        self.files = [name_of(source) for source in sources]
+        self._settings = settings._replace(window_ms=getattr(self._module, "WINDOW_MS", None))
+        if kind == "table":
+            is_ours = all(click_table.counts_from_one(self.layout(source)) for source in sources)
+            first_place = 1 if is_ours and settings.first_place is None else settings.first_place
+            self._settings = settings._replace(impressions="shown", first_place=first_place)
+
+    def layout(self, source: Source) -> Layout:
+        """Return where the fields stand in the records of a source."""
+        if self._kind == "table":
+            return click_table.find_layout(name_of(source), first_record(source), self._roles)
+        return cast(Layout, self._module.LAYOUT)
+
+    def streams(self, *, in_memory: bool) -> Iterator[QueryStream]:
+        """Read the impressions, all at once or in groups; end with the report, or a warning."""
+        counts = Counts()
+        if in_memory:
+            logs = list(self._read(counts))
+            yield from self._join([join_logs(import_polars(), logs)] if logs else [], counts)
+            return
+        with tempfile.TemporaryDirectory(prefix="perceptrank-clicks-") as folder:
+            yield from self._join(SpilledLog(folder, self._read(counts)), counts)
+
+    def _read(self, counts: Counts) -> Iterator[Log]:
+        sizes = [os.path.getsize(source) if isinstance(source, str) else 0 for source in self._sources]
+        for number, source in enumerate(self._sources):
+
+            def progress(n_read: int, before: int = sum(sizes[:number])) -> None:
+                if self._progress is not None:
+                    self._progress(before + n_read, sum(sizes))
+
+            if self._kind == "ubi":
+                ubi.note_version(first_record(source), counts)
+            layout = self.layout(source)
+            for frame in read_records(source, layout, progress):
+                if self._kind == "table":
+                    log = click_table.split_records(frame, name_of(source), layout, counts)
+                else:
+                    log = self._module.split_records(frame, self._clicks, counts)
+                yield drop_nameless(log, counts)
+
+    def _join(self, groups: Iterable[Log], counts: Counts) -> Iterator[QueryStream]:
+        pl = import_polars()
+        settings = self._settings
+        first_place, robots = settings.first_place, pl.Series("session", [], pl.String)
+        sessions, votes = [], Votes()
+        in_memory = []
+        for log in groups:
+            tallied = counts if isinstance(groups, list) else Counts()  # other groups are joined once more below
+            distinct = drop_repeated(log, tallied)
+            sessions.append(count_session_clicks(distinct.events))
+            if first_place is None or isinstance(groups, list):
+                paired = pair_documents(distinct, settings, tallied)
+                votes += count_votes(paired[0])
+                in_memory += [paired] if isinstance(groups, list) else []
+        if first_place is None:
+            first_place = votes.decide()
+        if settings.max_session_clicks is not None and sessions:
+            totals = pl.concat(sessions).group_by("session").agg(pl.col("n").sum())
+            robots = totals.filter(pl.col("n") > settings.max_session_clicks)["session"]
+        builder = StreamBuilder(self.features, counts)
+        again = (pair_documents(drop_repeated(log, counts), settings, counts) for log in groups)
+        for pairs, queries in in_memory or again:
+            stream = builder.build(*place_documents(pairs, queries, robots, first_place, settings, counts))
+            if stream is not None:
+                yield stream
+        builder.finish(self.files)
+        tell(counts.report(self._kind, first_place, settings.first_place is None), self._report)
+
+
+def tell(report: ClickReport, call: Callable[[ClickReport], object] | None) -> None:
+    """Call with a report, or warn of what was left out."""
+    if call is not None:
+        call(report)
+    elif report.dropped or report.left_out or report.noted or (report.detected and report.first_place == 0):
+        warnings.warn(str(report), stacklevel=5)
+
+
+class StreamBuilder:
+    """Makes streams of documents with places, and joins their features."""
+
+    def __init__(self, features: FeatureTable | None, counts: Counts) -> None:
+        self._features, self._counts = features, counts
+        if features is not None:
+            features.start()
+        self._last_time = np.datetime64("NaT", "ms")
+        self._sample = ""
+
+    def build(self, documents: Any, queries: Any) -> QueryStream | None:
+        """Return a stream of documents, sorted by query and place, and of queries; None if no document is left."""
+        pl = import_polars()
+        X = np.empty((len(documents), 0), np.float32)
+        if self._features is not None:
+            X, documents, queries = self._join_features(pl, documents, queries)
+        if not len(documents):
+            return None
+        numbers = documents["q"].to_numpy()
+        offsets = np.concatenate([[0], np.flatnonzero(numbers[1:] != numbers[:-1]) + 1, [len(numbers)]])
+        times = queries["time"].to_numpy().astype("datetime64[ms]")
+        place = documents["place"].to_numpy().astype(np.int32)
+        clicked = documents["clicked"].to_numpy().astype(np.float64)
+        self._count(times, place, clicked, offsets)
+        return QueryStream._trusted(
+            X,
+            offsets,
+            {
+                DOCID: as_texts(documents["docid"]),
+                PLACE: place,
+                CLICKED: clicked,
+                EXAMINED: documents["examined"].to_numpy().astype(np.float64),
+            },
+            {
+                QID: as_id_array(queries["qid"].to_list()),
+                TIME: times,
+                SESSION: as_texts(queries["session"]),
+                USER_QUERY: as_texts(queries["user_query"]),
+            },
+            None if self._features is None else self._features.names or None,
+        )
+
+    def _join_features(self, pl: Any, documents: Any, queries: Any) -> tuple[Any, Any, Any]:
+        features, counts = self._features, self._counts
+        assert features is not None
+        keyed = documents.join(queries.select("q", "qid", "user_query"), on="q", how="left", maintain_order="left")
+        rows = features.find(keyed)
+        if len(keyed):
+            row = keyed.row(0, named=True)
+            self._sample = f"{row['qid']!r} or {row['user_query']!r}/{row['docid']!r}"
+        lacking = documents.filter(rows.is_null())
+        counts.dropped["on documents without features"] += int((lacking["clicked"] > 0).sum())
+        counts.left_out["documents without features"] += len(lacking)
+        documents = documents.filter(rows.is_not_null())
+        with_features = queries.join(documents.select("q"), on="q", how="semi").sort("q")
+        counts.left_out["impressions without features"] += len(queries) - len(with_features)
+        return features.X[rows.drop_nulls().to_numpy()], documents, with_features
+
+    def _count(self, times: Any, place: Any, clicked: Any, offsets: Any) -> None:
+        counts = self._counts
+        known = times[~np.isnat(times)]
+        counts.noted["impressions that are earlier than the one before"] += int(
+            (np.diff(np.append(self._last_time, known)) < np.timedelta64(0, "ms")).sum()
+        )
+        self._last_time = known[-1] if len(known) else self._last_time
+        counts.noted["impressions with gaps between the places"] += count_gaps(place, offsets)
+        counts.impressions += len(offsets) - 1
+        counts.documents += len(place)
+        counts.clicks += int((clicked > 0).sum())
+
+    def finish(self, files: list[str]) -> None:
+        """Count features that were not used; raise if no impression was left."""
+        counts = self._counts
+        if self._features is not None:
+            if self._sample and not self._features.used.any():
+                raise ValueError(
+                    f"no impression has features: of query/document, the log in {', '.join(files)} has {self._sample}, "
+                    f"the features in {', '.join(self._features.files)} {self._features.describe()}"
+                )
+            self._features.count(counts)
+        if counts.impressions:
+            return
+        reasons = counts.report("", None, False).problems()
+        raise ValueError(f"there are no impressions in {', '.join(files)}: {'; '.join(reasons) or 'no query is named'}")

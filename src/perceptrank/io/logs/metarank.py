@@ -1,0 +1,74 @@
+"""Events of Metarank: rankings and interactions.
+
+An interaction belongs to the ranking that it names, if it comes within 30 minutes of it, or of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perceptrank.io.logs.events import Log, count_actions, parse_times
+from perceptrank.io.logs.records import Layout
+from perceptrank.io.logs.report import Counts
+from perceptrank.io.tables.delimited import import_polars
+
+EVENTS = ("ranking", "interaction", "item", "user")
+CLICKS = ("click",)
+WINDOW_MS = 30 * 60 * 1000
+LAYOUT: Layout = {
+    "id": ("id",),
+    "event": ("event",),
+    "time": ("timestamp",),
+    "user": ("user",),
+    "session": ("session",),
+    "ranking": ("ranking",),
+    "type": ("type",),
+    "item": ("item",),
+    "hits": ("items", "[]", "id"),
+    "names": ("fields", "[]", "name"),
+    "values": ("fields", "[]", "value"),
+}
+_QUERIES = ("query", "search", "search_query", "q")
+
+
+def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
+    """Split records into interactions and rankings."""
+    pl = import_polars()
+    event, session = pl.col("event"), pl.coalesce("session", "user")
+    others = frame.filter(event.is_null() | ~event.is_in(["ranking", "interaction"]))
+    count_actions("events of the type", others["event"], counts)
+    interactions = frame.filter(event == "interaction")
+    count_actions("interactions of the type", interactions.filter(~pl.col("type").is_in(clicks))["type"], counts)
+    chosen = interactions.filter(pl.col("type").is_in(clicks))
+    rankings = frame.filter((event == "ranking") & pl.col("id").is_not_null()).with_row_index("row")
+    counts.left_out["rankings without an id"] += int(
+        frame.select(((event == "ranking") & pl.col("id").is_null()).sum()).item()
+    )
+    asked = (
+        rankings.select("row", "names", "values")
+        .filter(pl.col("names").list.len() > 0)
+        .explode("names", "values")
+        .filter(pl.col("names").is_in(_QUERIES))
+        .unique("row", keep="first")
+        .select("row", user_query="values")
+    )
+    return Log.of(
+        pl,
+        chosen.select(
+            "id",
+            qid="ranking",
+            docid="item",
+            session=session,
+            is_click=pl.lit(True),
+            time=parse_times(pl, chosen["time"], counts),
+        ),
+        rankings.join(asked, on="row", how="left", maintain_order="left").select(
+            "user_query",
+            "hits",
+            qid="id",
+            session=session,
+            time=parse_times(pl, rankings["time"], counts),
+            offset=pl.lit(0, pl.Int64),
+        ),
+    )

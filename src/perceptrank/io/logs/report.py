@@ -1,0 +1,82 @@
+"""Reports on logs of clicks: counts of what was read, and of what was left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ClickReport:
+    """Counts of what was read of a log of clicks, and of what was left out.
+
+    Every click is accounted for: those that were read are `clicks` and `repeated`, the others are in `dropped`.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the log.
+    impressions, documents, clicks : int
+        What was read: impressions, their documents, and those of them that were clicked.
+    repeated : int
+        Further clicks on a document that was clicked already, which change nothing.
+    first_place : 0, 1, or None
+        What positions in the log are counted from; None if no place was taken from them.
+    detected : bool
+        True if `first_place` was found out.
+    dropped : dict of str to int
+        Clicks that were left out, by reason.
+    left_out : dict of str to int
+        What else was left out: records, impressions and documents.
+    noted : dict of str to int
+        What was kept, and is worth a look.
+    """
+
+    kind: str
+    impressions: int = 0
+    documents: int = 0
+    clicks: int = 0
+    repeated: int = 0
+    first_place: int | None = None
+    detected: bool = False
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    noted: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.kind} log: {self.impressions:,} impressions, {self.documents:,} documents, {self.clicks:,} clicked"
+        ]
+        if self.first_place is not None:
+            parts.append(f"positions count from {self.first_place}{' (detected)' if self.detected else ''}")
+        return "; ".join([*parts, *self.problems()])
+
+    def problems(self) -> list[str]:
+        """Return what was left out, and what is worth a look, in words."""
+        parts = [f"{sum(self.dropped.values()):,} clicks are left out: {_listed(self.dropped)}"] if self.dropped else []
+        parts += [f"left out are {_listed(self.left_out)}"] if self.left_out else []
+        return parts + ([f"note {_listed(self.noted)}"] if self.noted else [])
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items())
+
+
+class Counts:
+    """Counts the clicks that are dropped, and what else is left out or noted."""
+
+    def __init__(self) -> None:
+        self.dropped: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+        self.noted: Counter[str] = Counter()
+        self.impressions = self.documents = self.clicks = self.repeated = 0
+
+    def report(self, kind: str, first_place: int | None, detected: bool) -> ClickReport:
+        """Return the counts so far."""
+        dropped, left_out, noted = (
+            {what: count for what, count in counter.items() if count}
+            for counter in (self.dropped, self.left_out, self.noted)
+        )
+        sizes = self.impressions, self.documents, self.clicks, self.repeated
+        return ClickReport(kind, *sizes, first_place, detected, dropped, left_out, noted)
