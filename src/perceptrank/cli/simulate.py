@@ -23,7 +23,7 @@ Drift = StrEnum("Drift", "none abrupt gradual rotating")  # ways in which the ta
 
 @dataclass(frozen=True, kw_only=True)
 class GradeOptions:
-    """What is simulated: queries, their documents and their grades."""
+    """Options of simulated queries, their documents and their grades."""
 
     kind: Annotated[
         Simulation,

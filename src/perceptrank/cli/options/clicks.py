@@ -31,7 +31,7 @@ Stop = StrEnum("Stop", "click any")  # what a cascade user may stop after
 
 @dataclass(frozen=True, kw_only=True)
 class ClickOptions:
-    """Users who click, and what is shown to them; those that are not given are None."""
+    """Options of simulated users and of what is shown to them; those that are not given are None."""
 
     clicks: Annotated[
         Clicks | None,
