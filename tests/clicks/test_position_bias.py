@@ -249,6 +249,21 @@ def test_texts_have_keys_of_their_own(texts):
     assert text_keys(Texts(["before", *texts])[1:]).tolist() == keys.tolist()
 
 
+def test_documents_of_queries_are_told_apart():
+    names = [str(k) for k in range(30)]
+    log = pr.QueryStream.from_arrays(
+        np.empty((900, 0)),
+        group=[30] * 30,
+        docids=names * 30,
+        place=np.tile(np.arange(30) + 1, 30),
+        clicked=np.zeros(900),
+        columns={"user_query": names},
+    )
+    counts, _ = counts_of(log)
+    assert counts.cells(30).n_groups == 900
+    assert counts.clusters().max() == 29
+
+
 def test_rows_have_keys_of_their_own():
     X = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     assert row_keys(X).tolist() == row_keys(X[[2, 1, 0]]).tolist()

@@ -19,8 +19,11 @@ _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(_WORD + 1)], np.uint64)  # 
 
 
 def mix(keys: Words, words: Words) -> Words:
-    """Return keys that depend on each bit of earlier keys and of the words (the finalizer of SplitMix64)."""
-    mixed = (keys ^ words) + _ODD
+    """Return keys that depend on each bit of earlier keys and of the words (the finalizer of SplitMix64).
+
+    Earlier keys are multiplied first: else query "1" with document "2" would have the key of query "2" with document "1".
+    """
+    mixed = (keys * _ODD) ^ words
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _ODDS[0]
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _ODDS[1]
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
