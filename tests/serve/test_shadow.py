@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 
 import msgspec
@@ -293,6 +294,50 @@ def test_a_challenger_that_cannot_learn_harms_nobody(tmp_path):
     assert bits(again) == expected
     again.close()
     assert verify(tmp_path)[0].problems == ()
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        pr.algorithms()["structured-ndcg"],
+        lambda: pr.Bagging(pr.algorithms()["structured-ndcg"](), n_members=2),
+        lambda: pr.Tournament([pr.algorithms()["structured-ndcg"](), pr.SlamPerceptron()]),
+        pr.algorithms()["committee"],
+    ],
+)
+def test_queries_that_are_too_long_for_a_challenger_keep_nobody_waiting(tmp_path, slow):
+    """An hour of assignments, or a gigabyte of pairs: the other models learn, also after a restart."""
+    ranker = shadowed(tmp_path / "r", {"slow": slow()})
+    answer(ranker, judged(3))
+    documents = [Document(f"d{i}", {"title": 1.0, "price": 1.0, "clicks": float(i)}) for i in range(6000)]
+    answer(ranker, [(documents, {"d7": 1.0})])
+    answer(ranker, judged(3, seed=5))
+    ranker.flush()
+    assert (ranker.current.answers, ranker.current.refused) == (7, 0)
+    slow_one = ranker.current.shadow.challengers["slow"]
+    assert (slow_one.refused, slow_one.is_stopped) == (1, False)
+    assert re.search("at most [14],000 documents here, got 6,000", slow_one.refusal)
+    expected = bits(ranker)
+    abandon(ranker)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
+    assert bits(again) == expected
+    again.close()
+
+
+def test_learners_that_grow_without_end_are_not_served(tmp_path):
+    kernel = pr.KernelPerceptron(policy="exact", budget=None)
+    grows = "must not grow with every answer, got kernel without a budget; give it one"
+    with pytest.raises(InvalidRequestError, match=f"the model {grows}"):
+        ServedRanker(tmp_path / "refused", kernel, QUIET)
+    kernel.learn_one(pd_like(judged(1)[0], NAMES), list(judged(1)[0][1].values()))
+    ServedRanker(tmp_path / "fixed", kernel, QUIET, fixed=True).close()
+    ranker = shadowed(tmp_path / "r")
+    with pytest.raises(InvalidRequestError, match=f"the challenger 'k' {grows}"):
+        ranker.add_challenger("k", kernel).result(10)
+    with pytest.raises(InvalidRequestError, match="the model must not grow with every answer, got tournament"):
+        ranker.promote(pr.Tournament([kernel, pr.SlamPerceptron()])).result(10)
+    ranker.add_challenger("k", pr.KernelPerceptron(budget=10)).result(10)
+    ranker.close()
 
 
 def test_features_of_challengers_are_found_by_name(tmp_path):

@@ -22,7 +22,7 @@ class IndexStandIn:
     def __init__(self, engine="opensearch", *, authorization=None, seed=0):
         self.engine, self.authorization, self.rng = engine, authorization, random.Random(seed)
         self.indexes, self.points, self.asked, self.failing = {}, {}, [], []
-        self.n_opened = 0
+        self.n_opened, self.times_are_text = 0, False
 
     def write(self, index, documents, n_shards=1):
         """Add documents, given by id, to random shards."""
@@ -68,17 +68,22 @@ class IndexStandIn:
     def _search(self, body):
         if (pit := body["pit"]["id"]) not in self.points:
             raise RefusalError(404, "No search context found for id [7]")
-        assert body["sort"] == ["_seq_no", "_index"]
+        if self.times_are_text and "timestamp" in str(body["sort"]):
+            raise RefusalError(400, "Text fields are not optimised for sorting: set fielddata=true on [timestamp]")
+        by_time = [] if self.times_are_text else [{"timestamp": {"unmapped_type": "date"}}]
+        assert body["sort"] == [*by_time, "_seq_no", "_index"]
         assert body["size"] <= 10_000
         hits = self.points.pop(pit)
         point, _, use = pit.rpartition(".")
         pit = f"{point}.{int(use) + 1}"  # engines may change it
         self.points[pit] = hits
-        n_keys = 3 if self.engine == "elasticsearch" else 2  # which breaks ties by itself
-        ranked = sorted(self.rng.sample(hits, len(hits)), key=lambda hit: hit["keys"][:n_keys])
-        after = tuple(body.get("search_after", ()))
-        left = [hit for hit in ranked if hit["keys"][:n_keys] > after and selects(body.get("query"), hit["_source"])]
-        page = [{**hit, "sort": hit.pop("keys")[:n_keys]} for hit in map(dict, left[: body["size"]])]
+        found = [hit for hit in hits if selects(body.get("query"), hit["_source"])]
+        for hit in found:
+            time = [] if self.times_are_text else [hit["_source"].get("timestamp", "9")]
+            # Elasticsearch breaks ties by itself
+            hit["sort"] = [*time, *hit["keys"][: 3 if self.engine == "elasticsearch" else 2]]
+        left = [hit for hit in found if hit["sort"] > body.get("search_after", [])]
+        page = sorted(self.rng.sample(left, len(left)), key=lambda hit: hit["sort"])[: body["size"]]
         return {"pit_id": pit, "timed_out": False, "_shards": {"failed": 0}, "hits": {"hits": page}}
 
 

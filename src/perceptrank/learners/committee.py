@@ -169,6 +169,7 @@ class CommitteePerceptron(CompiledLearner):
     accepts_query_weights = True
     fixed = ("n_members",)
     cost = "m² d"
+    longest_query = 4000
     takes = "pairs"
     depends_on_rate = False
     average: ClassVar[bool] = False  # type: ignore[misc]

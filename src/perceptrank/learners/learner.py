@@ -67,6 +67,8 @@ class Learner(Estimator):
         Unit of learning: "lists", "pairs" of a list, or "documents" one by one.
     cost : str
         Time for a query, in documents m, features d, grades g, members N, buffer size s, budget B.
+    longest_query : int or None
+        Number of documents beyond which a query takes so long that a service does not learn from it.
     theorem : Theorem
         The guarantee for the current settings.
     depends_on_rate : bool
@@ -103,6 +105,7 @@ class Learner(Estimator):
     algorithm: ClassVar[str]
     takes: ClassVar[str] = "lists"
     cost: ClassVar[str]
+    longest_query: ClassVar[int | None] = None
     depends_on_rate: ClassVar[bool] = True
     depends_on_scale: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = False
@@ -486,6 +489,11 @@ class Learner(Estimator):
     def n_queries(self) -> int:
         """Number of queries learned from."""
         return self._model.queries
+
+    @property
+    def grows(self) -> bool:
+        """True if it keeps more with every update, without end."""
+        return any(learner.grows for learner in self._model.learners)
 
     @property
     def n_rounds(self) -> int:

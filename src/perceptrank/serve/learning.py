@@ -9,6 +9,7 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import begin, ready_model
 from perceptrank.measures import Measure
+from perceptrank.serve.errors import InvalidRequestError
 from perceptrank.serve.log.records import AnswerEntry
 from perceptrank.stream.memory import RoomError, limited_room
 from perceptrank.stream.query_stream import QueryStream
@@ -118,15 +119,40 @@ def _learn_block(learner: Learner, answers: Answers, measures: list[Measure], *,
     stream = answers.stream(learner)
     if not learns:
         return Learned(learner, _measure(learner.scores(stream), stream, measures))
+    _check_lengths(learner, answers)
     after = learner.with_model(learner.model)
     trace = after.learn(stream, measures)
     return Learned(after, {measure: trace.values(measure).tolist() for measure in measures})
 
 
 def _learn_one(learner: Learner, answer: Answers) -> Learner:
+    _check_lengths(learner, answer)
     after, (entry,), (X, names) = learner.with_model(learner.model), answer.entries, answer.features(learner)
     after.learn_one(X if names is None else Columns(X, names), entry.relevance, entry.weight)
     return after
+
+
+def _check_lengths(learner: Learner, answers: Answers) -> None:
+    """Raise if a learner would be busy for so long with one of the answers that all others wait for it."""
+    longest, n_documents = _longest_query(learner), max(len(entry.documents) for entry in answers.entries)
+    if n_documents > longest:
+        raise ValueError(
+            f"{learner.name} learns from queries of at most {longest:,} documents here, got {n_documents:,}"
+        )
+
+
+def _longest_query(learner: Learner) -> float:
+    own = math.inf if learner.longest_query is None else learner.longest_query
+    return min([own, *map(_longest_query, learner.model.learners)])
+
+
+def check_bounded(what: str, learner: Learner) -> None:
+    """Raise if a learner would keep more and more of the answers."""
+    if learner.grows:
+        raise InvalidRequestError(
+            f"{what} must not grow with every answer, got {learner.name} without a budget",
+            'give it one, as KernelPerceptron(budget=2000, policy="merge") has, or let it rank without learning',
+        )
 
 
 def _rank(learner: Learner, answer: Answers, measures: list[Measure]) -> dict[Measure, list[float]]:

@@ -28,7 +28,7 @@ from perceptrank.serve.errors import (
     TooLargeError,
     UnknownError,
 )
-from perceptrank.serve.learning import check_width, find_weights
+from perceptrank.serve.learning import check_bounded, check_width, find_weights
 from perceptrank.serve.log.acknowledged import last_acknowledged, note_acknowledged
 from perceptrank.serve.log.log import Addition, Log, Row, all_lost
 from perceptrank.serve.log.records import (
@@ -105,6 +105,8 @@ class LogThread:
         """Continue from what the log has, or begin it with a learner; then start the threads."""
         self._current = self._recover(check_all)
         if self._current is None:
+            if learner is not None and not fixed:
+                check_bounded("the model", learner)
             self._log_entry(model_entry(learner or ListwisePerceptron(), "start", fixed=fixed))
         elif learner is not None and (_text(learner), fixed) != self._beginning():
             raise InvalidRequestError(

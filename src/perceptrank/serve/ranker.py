@@ -18,7 +18,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import one_query, ready_model
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import InvalidRequestError, OverloadedError, ServiceError
-from perceptrank.serve.learning import MODEL_BYTES
+from perceptrank.serve.learning import MODEL_BYTES, check_bounded
 from perceptrank.serve.log.log import Row, damage
 from perceptrank.serve.log.opening import open_log
 from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
@@ -271,6 +271,8 @@ class ServedRanker:
         fixed = fixed or not model.learns
 
         def make(current: Current) -> Entry:
+            if not fixed:
+                check_bounded("the model", model)
             check_promotion(model, current, fixed=fixed)
             return model_entry(model, reason, fixed=fixed)
 

@@ -14,9 +14,12 @@ from perceptrank.stream.validation import ParameterError
 
 MOST_PER_PAGE = 10_000  # engines refuse more, unless an index has another max_result_window
 _KEEP_ALIVE = "5m"  # of a point in time, after each page
+_ENGINE = "OpenSearch or Elasticsearch"
 _FIRST_PAUSE = 0.5  # seconds; doubled before each further attempt
-# A sequence number is unique in a shard, hence so are both, but for the shards of one index.
-_SORT = ["_seq_no", "_index"]
+_TIME = "timestamp"
+# A sequence number is unique in a shard, hence so are these keys, but for the shards of one index.
+_SORT = [{_TIME: {"unmapped_type": "date"}}, "_seq_no", "_index"]
+_EVENTS, _QUERIES = "ubi_events", "ubi_queries"
 
 
 class _Api(NamedTuple):
@@ -32,19 +35,39 @@ _OPENSEARCH = _Api("OpenSearch", (2, 4), "/_search/point_in_time", "pit_id")
 _ELASTICSEARCH = _Api("Elasticsearch", (7, 10), "/_pit", "id")
 
 
-def split_address(url: str, index: str) -> tuple[str, str]:
-    """Split the address of an index into that of the server and the name of the index, by default `index`.
+class LiveIndex:
+    """An index of a live engine, whose documents each call reads anew; `name` shows no credentials."""
+
+    def __init__(self, url: str, index: str, since: str | date | None = None) -> None:
+        self.url, self.index, self.since = url, index, since
+        self.name = f"{EngineServer(_ENGINE, url, 1.0).address}/{index}"
+        if since is not None:
+            _not_before(since)
+
+    def __call__(self) -> Iterator[dict[str, Any]]:
+        """Read the documents, as `read_index` does."""
+        return read_index(self.url, self.index, since=self.since)
+
+
+def is_address(logs: Any) -> bool:
+    """Tell the address of a server or an index from the path of a file."""
+    return isinstance(logs, str) and logs.startswith(("http://", "https://"))
+
+
+def open_indexes(address: str, since: str | date | None = None) -> list[LiveIndex]:
+    """Return the index that an address names, or, for the address of a server alone, those of UBI: queries, events.
 
     Examples
     --------
-    >>> split_address("https://host:9200/shop_events", "ubi_events")
-    ('https://host:9200', 'shop_events')
-    >>> split_address("https://host:9200", "ubi_events")
-    ('https://host:9200', 'ubi_events')
+    >>> [index.name for index in open_indexes("https://user:password@host:9200")]
+    ['https://host:9200/ubi_queries', 'https://host:9200/ubi_events']
+    >>> [index.name for index in open_indexes("https://host:9200/shop-*")]
+    ['https://host:9200/shop-*']
     """
-    parts = urlsplit(url)
-    path, _, last = parts.path.rstrip("/").rpartition("/")
-    return urlunsplit(parts._replace(path=path)), unquote(last) or index
+    parts = urlsplit(address)
+    path, _, index = parts.path.rstrip("/").rpartition("/")
+    server = urlunsplit(parts._replace(path=path))
+    return [LiveIndex(server, name, since) for name in ([unquote(index)] if index else [_QUERIES, _EVENTS])]
 
 
 def read_index(
@@ -58,8 +81,9 @@ def read_index(
 ) -> Iterator[dict[str, Any]]:
     """Return an iterator over all documents of an index, each once, as they are when the first is asked for.
 
-    What is written, changed or deleted later is not seen. Documents come in pages; the engine keeps the point in time
-    until the iterator ends, fails or is closed, or five minutes after the last page if this process is killed.
+    What is written, changed or deleted later is not seen. Documents are sorted by their `timestamp`, if the index has
+    it as a date, a number or a keyword, and else as they were written. They come in pages; the engine keeps the point
+    in time until the iterator ends, fails or is closed, or five minutes after the last page if this process is killed.
 
     Parameters
     ----------
@@ -83,7 +107,7 @@ def read_index(
     """
     if not 1 <= page_size <= MOST_PER_PAGE:
         raise ParameterError("page_size", f"must be from 1 to {MOST_PER_PAGE:,}", page_size)
-    server = EngineServer("OpenSearch or Elasticsearch", url, timeout)
+    server = EngineServer(_ENGINE, url, timeout)
     search = {"size": page_size, "sort": _SORT, "track_total_hits": False}
     if since is not None:
         search["query"] = _not_before(since)
@@ -102,7 +126,7 @@ class _Index:
         try:
             while True:
                 search["pit"] = {"id": pit, "keep_alive": _KEEP_ALIVE}
-                page = self._ask("POST", "/_search?allow_partial_search_results=false", search)
+                page = self._search(search)
                 pit = page.get("pit_id", pit)
                 hits = self._check(page)
                 is_last = len(hits) < search["size"]
@@ -119,6 +143,18 @@ class _Index:
         finally:
             with suppress(EngineError):  # it ends by itself, and what led here is more important
                 self.server.ask("DELETE", api.path, {api.id_name: pit})
+
+    def _search(self, search: dict[str, Any]) -> Any:
+        path = "/_search?allow_partial_search_results=false"
+        try:
+            return self._ask("POST", path, search)
+        except EngineError as error:
+            if error.status != 400 or _TIME not in str(error):
+                raise
+            if "query" in search:
+                raise EngineError(f"{error}: `since` needs an index that has {_TIME} as a date", error.status) from None
+        search["sort"] = _SORT[1:]  # the engine cannot sort by a text
+        return self._ask("POST", path, search)
 
     def _open(self) -> tuple[_Api, str]:
         for api in self._list_apis():
@@ -202,5 +238,5 @@ def _not_before(since: str | date) -> dict[str, Any]:
         raise ParameterError("since", "must be a time like 2026-11-01 or 2026-11-01T12:30:00Z", since) from None
     moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     text = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")  # as UBI's mapping has it
-    without = {"bool": {"must_not": {"exists": {"field": "timestamp"}}}}
-    return {"bool": {"should": [{"range": {"timestamp": {"gte": text}}}, without]}}
+    without = {"bool": {"must_not": {"exists": {"field": _TIME}}}}
+    return {"bool": {"should": [{"range": {_TIME: {"gte": text}}}, without]}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ def read_clicks(
     impressions: Literal["seen", "shown"] = "seen",
     first_place: Literal[0, 1] | None = None,
     max_session_clicks: int | None = _MAX_SESSION_CLICKS,
+    since: str | date | None = None,
     qid: str | None = None,
     docid: str | None = None,
     features: str | Sequence[str] | None = None,
@@ -55,10 +57,13 @@ def read_clicks(
 
     Parameters
     ----------
-    events : path, several of them, records, or a callable
+    events : path, several of them, address, records, or a callable
         The log: lines of JSON, bulk requests, answers of a search API with ``hits.hits``, or Parquet, plain or
-        compressed; for ``kind="table"`` what `read_table` reads, or Parquet. Records are dictionaries; a callable
-        returns an iterator of them, such as `perceptrank.io.logs.live.read_index`.
+        compressed; for ``kind="table"`` what `read_table` reads, or Parquet. The address of an index of a live
+        OpenSearch or Elasticsearch, like ``https://user:password@host:9200/ubi_events``, or that of the server alone,
+        which reads ``ubi_queries`` and ``ubi_events``; without a user, the environment variable
+        PERCEPTRANK_AUTHORIZATION is sent as the header Authorization. Records are dictionaries; a callable returns an
+        iterator of them.
     queries : as `events`, optional
         Queries and what they returned, if they are not among the events.
     feature_paths : path or several of them, optional
@@ -80,6 +85,8 @@ def read_clicks(
         the results is known, and from where lists begin. `ValueError` if that is ambiguous.
     max_session_clicks : int, optional
         Impressions of sessions with more clicks are left out: these are robots. None for no limit.
+    since : str or datetime, optional
+        Of a live index, leave out events and queries that are earlier; a time without a zone is UTC.
     qid, docid : str, optional
         Columns of the tables with features, or of the table of impressions; by default found by their usual names.
     features, missing, dtype
@@ -101,8 +108,8 @@ def read_clicks(
         For a line that is not JSON, or a file that is cut off, with its line; for a file of another kind.
     ValueError
         If no impression is left, or none has features; if it is ambiguous what positions are counted from.
-    FileNotFoundError, ImportError, MemoryError
-        If a file, polars, or memory is missing.
+    OSError, ImportError, MemoryError
+        If a file, a live index, polars, or memory is missing.
 
     Warns
     -----
@@ -122,6 +129,7 @@ def read_clicks(
         events,
         queries,
         feature_paths,
+        since=since,
         kind=kind,
         clicks=clicks,
         settings=Settings(first_place, max_session_clicks, impressions),
@@ -146,6 +154,7 @@ def scan_clicks(
     impressions: Literal["seen", "shown"] = "seen",
     first_place: Literal[0, 1] | None = None,
     max_session_clicks: int | None = _MAX_SESSION_CLICKS,
+    since: str | date | None = None,
     qid: str | None = None,
     docid: str | None = None,
     features: str | Sequence[str] | None = None,
@@ -179,6 +188,7 @@ def scan_clicks(
         events,
         queries,
         feature_paths,
+        since=since,
         kind=kind,
         clicks=clicks,
         settings=Settings(first_place, max_session_clicks, impressions),
@@ -202,6 +212,7 @@ def _open_log(
     queries: Logs | None,
     feature_paths: PathLike | Iterable[PathLike] | None,
     *,
+    since: str | date | None,
     kind: str,
     clicks: Sequence[str] | None,
     settings: Settings,
@@ -222,11 +233,11 @@ def _open_log(
         check_positive_whole("max_session_clicks", settings.max_session_clicks)
     if isinstance(clicks, str):
         clicks = (clicks,)
-    sources = as_sources(events)
+    sources = as_sources(events, since)
     kind = find_kind(sources[0]) if kind == "auto" else kind
     if kind == "table" and (queries is not None or clicks is not None):
         raise ValueError("queries and clicks must not be given for a table: its rows have both")
-    sources = [*([] if queries is None else as_sources(queries)), *sources]
+    sources = [*([] if queries is None else as_sources(queries, since)), *sources]
     log = ClickLog(kind, sources, clicks, settings, report, progress, roles)
     if feature_paths is not None:
         log.features = FeatureTable(feature_paths, roles, features, missing, dtype)

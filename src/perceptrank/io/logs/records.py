@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date
 from itertools import islice
 from typing import Any, TypeAlias
 
 from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.logs.live import is_address, open_indexes
 from perceptrank.io.paths import PathLike, find_paths
 from perceptrank.io.sources import table_format_of_name
 from perceptrank.io.tables.chunks import Progress, read_chunks, read_head
 from perceptrank.io.tables.columns import Wanted
 from perceptrank.io.tables.delimited import DelimitedTable, import_polars
+from perceptrank.stream.validation import ParameterError
 
 Record: TypeAlias = Mapping[str, Any]
 Logs: TypeAlias = PathLike | Iterable[PathLike] | Iterable[Record] | Callable[[], Iterable[Record]]
@@ -30,8 +33,12 @@ _ACTIONS = ("index", "create")  # of bulk requests, on a line of their own befor
 _PARQUET = b"PAR1"
 
 
-def as_sources(logs: Any) -> list[Source]:
-    """Return the sources of a log: paths, records in memory, or a callable that returns an iterator of records."""
+def as_sources(logs: Any, since: str | date | None = None) -> list[Source]:
+    """Return the sources of a log: paths, records in memory, or callables that return an iterator of records."""
+    if is_address(logs):
+        return list(open_indexes(logs, since))
+    if since is not None:
+        raise ParameterError("since", "applies to the address of a live index only: files are read whole", since)
     if callable(logs):
         return [logs]
     if not isinstance(logs, (str, os.PathLike)) and isinstance(logs, Iterable):
@@ -43,7 +50,7 @@ def as_sources(logs: Any) -> list[Source]:
 
 def name_of(source: Source) -> str:
     """Return the name of a source for messages."""
-    return source if isinstance(source, str) else "<records>"
+    return source if isinstance(source, str) else getattr(source, "name", "<records>")
 
 
 def is_parquet(source: Source) -> bool:

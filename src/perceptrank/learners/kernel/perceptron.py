@@ -398,6 +398,11 @@ class KernelPerceptron(KernelGuarantees):
         return fixed_copy(state.mean() if state.ranks_with == "mean" else state.weights)
 
     @property
+    def grows(self) -> bool:
+        """True without a budget: every update adds supports."""
+        return self.policy == "exact"
+
+    @property
     def n_supports(self) -> int:
         """Number of supports, never more than the budget."""
         return len(self._kernel_state().supports) if self._model.has_begun else 0

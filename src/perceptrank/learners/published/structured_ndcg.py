@@ -149,6 +149,7 @@ class StructuredNdcg(Startable, CompiledLearner):
 
     algorithm = "structured-ndcg"
     cost = "m d + m³"
+    longest_query = 1000
     kernel = list_pass(structured_ndcg_rule, floats=6, ints=7)
 
     measure: MeasureLike = "ndcg@10"

@@ -10,7 +10,7 @@ import msgspec
 from perceptrank.io.model_file import model_text
 from perceptrank.learners.learner import Learner
 from perceptrank.serve.errors import InvalidRequestError, TooLargeError, UnknownError
-from perceptrank.serve.learning import check_width
+from perceptrank.serve.learning import check_bounded, check_width
 from perceptrank.serve.log.opening import NAME
 from perceptrank.serve.log.records import ChallengerEntry, Entry, PromotionEntry, RemovalEntry
 from perceptrank.serve.replay import Current
@@ -120,6 +120,7 @@ def check_addition(name: str, measure: str) -> Callable[[Current, Learner], Entr
             raise InvalidRequestError(f"there is a challenger {name!r} already", "remove it, or choose another name")
         if len(current.shadow.challengers) >= MOST_CHALLENGERS:
             raise TooLargeError(f"a ranker may have {MOST_CHALLENGERS} challengers", "remove one first")
+        check_bounded(f"the challenger {name!r}", model)
         check_features(f"the challenger {name!r}", model.model, current)
         if current.n_features is not None:
             check_challenger_width(name, model, current.n_features, current.names)
