@@ -78,7 +78,9 @@ def main() -> None:
         command = [sys.executable, "-c", PEAK, *paths, str(arguments.impressions)]
         peak = float(subprocess.run(command, capture_output=True, check=True).stdout)
     rows = [
-        row("read_clicks of User Behavior Insights, time against polars.read_ndjson", reading / polars, "<= 3", reading),
+        row(
+            "read_clicks of User Behavior Insights, time against polars.read_ndjson", reading / polars, "<= 3", reading
+        ),
         row("scan_clicks of the same, time against polars.read_ndjson", scanning / polars, "<= 5", scanning),
         row(f"scan_clicks of {size:.0f} MB, peak memory of the process", peak, "<= 600 MB", None, " MB"),
     ]
