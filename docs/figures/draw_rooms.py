@@ -15,6 +15,7 @@ HOLDS = {
     "learners": "one algorithm, one file: rule, class, compiled pass",
     "theory": "theorems as values, margins, certificates, adversaries",
     "evaluation": "traces, comparisons, may it go live?",
+    "clicks": "what clicks say: users, policies, position bias, judgements",
     "transforms": "features of any scale, missing values, bins, hashing",
     "datasets": "public data sets, simulated streams",
     "measures": "NDCG, AP, ERR …: values with a kernel each",

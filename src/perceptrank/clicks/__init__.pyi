@@ -3,6 +3,9 @@
 from .bias.estimation import position_bias as position_bias
 from .bias.result import PositionBias as PositionBias
 from .bias.sums import PositionBiasSums as PositionBiasSums
+from .judging.judgements import Judgements as Judgements
+from .judging.judging import judgements as judgements
+from .judging.sums import JudgementSums as JudgementSums
 from .policies import FairPairs as FairPairs
 from .policies import NoExploration as NoExploration
 from .policies import PlackettLuce as PlackettLuce

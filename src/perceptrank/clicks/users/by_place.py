@@ -179,10 +179,13 @@ def ubm(examination: Sequence[npt.ArrayLike], *, attraction: Sequence[float] | N
     return BrowsingUser(rows, _attraction(attraction))
 
 
+def noisy_attraction(n_grades: int) -> Shares:
+    """Return ``0.1 + 0.9 (2^g - 1) / (2^G - 1)`` for each grade g up to the greatest, G."""
+    return tuple(0.1 + 0.9 * (2.0**grade - 1) / (2.0 ** (n_grades - 1) - 1) for grade in range(n_grades))
+
+
 def _attraction(attraction: Sequence[float] | None) -> Shares:
-    if attraction is None:
-        return tuple(0.1 + 0.9 * (2**grade - 1) / 15 for grade in range(5))
-    return as_probabilities("attraction", attraction)
+    return noisy_attraction(5) if attraction is None else as_probabilities("attraction", attraction)
 
 
 def _check_length(grades: Floats, n_places: int) -> None:

@@ -148,7 +148,10 @@ def as_probabilities(name: str, values: npt.ArrayLike) -> Shares:
     numbers = as_numbers(name, values).astype(np.float64)
     if numbers.ndim != 1 or not len(numbers):
         raise ParameterError(name, "must be a list of probabilities", values)
-    return tuple(as_probability(f"{name}[{i}]", number) for i, number in enumerate(numbers.tolist()))
+    for i, number in enumerate(numbers.tolist()):
+        if not 0 <= number <= 1:
+            raise ParameterError(name, f"must be probabilities, which number {i + 1} is not", number)
+    return tuple(numbers.tolist())
 
 
 def check_same_length(name: str, values: Shares, other: str, others: Shares) -> None:

@@ -1,0 +1,160 @@
+"""Options of simulated clicks."""
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.making import load_ranker
+from perceptrank.cli.options.files import Reads, What
+
+if TYPE_CHECKING:
+    from perceptrank.kernels.arrays import Floats
+    from perceptrank.stream.blocks import Scan
+
+_CASCADES = ("perfect", "navigational", "informational", "almost-random")
+Clicks = StrEnum(
+    "Clicks",
+    {
+        "perfect": "perfect",
+        "navigational": "navigational",
+        "informational": "informational",
+        "almost_random": "almost-random",
+        "position_based": "position-based",
+        "contrary": "contrary",
+    },
+)
+Stop = StrEnum("Stop", "click any")  # what a cascade user may stop after
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClickOptions:
+    """Options of simulated users and of what is shown to them; those that are not given are None."""
+
+    clicks: Annotated[
+        Clicks | None,
+        typer.Option(help="Simulate impressions of graded queries, clicked by this user, instead of the queries."),
+    ] = None
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Graded queries to show: LETOR text, a store, Parquet or a table; may be repeated. By default they "
+            "are simulated, as --kind and others say.",
+        ),
+        Reads(What.data),
+    ] = None
+    ranker: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Model or weights to rank by; by default documents stay in order."),
+        Reads(),
+    ] = None
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="Exploration policy: none, fair-pairs, plackett-luce:TEMPERATURE or shuffle:K. By default none."
+        ),
+    ] = None
+    impressions: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of impressions, of queries drawn at random; by default one of each query."),
+    ] = None
+    n: Annotated[int | None, typer.Option("--top", min=1, help="Number of documents to show; by default 10.")] = None
+    stop: Annotated[
+        Stop | None,
+        typer.Option(
+            help="Whether a cascade user may stop only after a click, or after any document; by default click."
+        ),
+    ] = None
+    grades: Annotated[
+        int | None,
+        typer.Option(min=2, help="Number of grades that the user knows; by default as the data has: 2, 3 or 5."),
+    ] = None
+    examination: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARES",
+            help="Probabilities that places are examined, such as 1,0.6,0.4, for --clicks position-based; by default "
+            "1/place.",
+        ),
+    ] = None
+    shown_only: Annotated[bool | None, typer.Option("--shown-only", help="Leave out documents that are not shown.")] = (
+        None
+    )
+
+    @property
+    def name(self) -> str:
+        """Name of the user, empty if there is none."""
+        return "" if self.clicks is None else self.clicks.value
+
+    def check(self) -> None:
+        """Raise `ValueError` if options are given that have no effect."""
+        if self.clicks is None:
+            useless = [field.name for field in fields(self) if getattr(self, field.name)]
+            if useless:
+                flag = "--top" if useless[0] == "n" else f"--{useless[0].replace('_', '-')}"
+                raise ValueError(f"{flag} is for simulated clicks: name a user by --clicks")
+        elif self.stop is not None and self.name not in _CASCADES:
+            raise ValueError(f"--stop is for --clicks {', '.join(_CASCADES)}, got {self.name}")
+        elif self.grades is not None and self.name == "contrary":
+            raise ValueError("--grades is for users who know grades, got --clicks contrary")
+        elif self.examination is not None and self.name != "position-based":
+            raise ValueError(f"--examination is for --clicks position-based, got {self.name}")
+
+    def show(self, stream: "pr.QueryStream", seed: int) -> tuple["Scan", dict[str, object]]:
+        """Return impressions of graded queries, and the settings in full."""
+        grades = self.grades or _count_grades(stream)
+        settings: dict[str, object] = {"user": self.name}
+        if self.name != "contrary":
+            settings["grades"] = grades
+        if self.name in _CASCADES:
+            settings["stop"] = "click" if self.stop is None else self.stop.value
+        settings |= {"top": self.n or 10, "policy": self.policy or "none", "seed": seed}
+        log = pr.clicks.scan_simulated_clicks(
+            stream,
+            self._user(grades),
+            ranker=None if self.ranker is None else _NamedFeatures(self.ranker),
+            policy=self.policy or "none",
+            n=self.n or 10,
+            impressions=self.impressions,
+            shown_only=bool(self.shown_only),
+            seed=seed,
+        )
+        return log, settings
+
+    def _user(self, grades: int) -> "pr.clicks.User":
+        from perceptrank.clicks.users.by_place import noisy_attraction
+
+        if self.name in _CASCADES:
+            return pr.clicks.user(self.name, grades=grades, stop="click" if self.stop is None else self.stop.value)
+        if self.name == "contrary":
+            return pr.clicks.contrary()
+        examination = [1 / place for place in range(1, (self.n or 10) + 1)]
+        if self.examination is not None:
+            try:
+                examination = [float(share) for share in self.examination.split(",")]
+            except ValueError:
+                rule = "must be numbers with commas between them"
+                raise ValueError(f"--examination {rule}, got {self.examination!r}") from None
+        return pr.clicks.position_based(examination, attraction=noisy_attraction(grades))
+
+
+class _NamedFeatures:
+    """A saved model that finds its features by name among those of the data."""
+
+    def __init__(self, path: str) -> None:
+        self._ranker = load_ranker(path)
+
+    def scores(self, stream: "pr.QueryStream") -> "Floats":
+        """Return the scores of the documents."""
+        from perceptrank.io.sources import adapt_block
+
+        return self._ranker.scores(adapt_block(stream, self._ranker.model.needed_names, None))
+
+
+def _count_grades(stream: "pr.QueryStream") -> int:
+    """Return the number of grades of which there are users: 2 if all are 0 or 1, 3 up to 2, else 5."""
+    largest = max(float(block.relevance.max()) for block in stream.blocks())
+    return 2 if largest <= 1 else 3 if largest <= 2 else 5

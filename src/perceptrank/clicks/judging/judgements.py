@@ -1,0 +1,245 @@
+"""Judgements as a value: estimates, intervals and grades of each document of each query."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from perceptrank.clicks.bias.result import PositionBias
+from perceptrank.clicks.judging.sums import query_texts
+from perceptrank.clicks.judging.writing import Format, Ratings, write_judgements
+from perceptrank.kernels.arrays import Bools, Floats, Ints
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.columns import DOCID
+from perceptrank.stream.frames import make_frame
+from perceptrank.stream.query_stream import QueryStream, missing_columns
+from perceptrank.stream.texts import Texts
+from perceptrank.stream.validation import check_choice
+
+_COLUMNS = (
+    *("query", "docid", "grade", "estimate", "low", "high", "clicks", "shown", "exposure", "smallest_place"),
+    *("largest_place", "prior_share", "identified", "reason"),
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Judgements:
+    """Judgements of documents of queries, as clicks tell them; returned by `judgements`.
+
+    Arrays have one value for each document of each query that was shown: queries in the order of the log, the
+    documents of a query by their estimates.
+
+    Attributes
+    ----------
+    query, docid : Texts
+        The query, and the document.
+    grade : array
+        Grade, if the whole interval lies in one band; else NaN.
+    estimate : array
+        Probability of a click if the document is seen, as the model estimates it; NaN if it is not identified.
+    low, high : array
+        Interval of the estimate: 0 and 1 if it is not identified, NaN for models that have none.
+    clicks, shown : array
+        Clicks and impressions in the log.
+    exposure : array
+        How often the document was seen, by the model: the sum of the examination of its places, impressions not below
+        the last or the first click, expected clicks (COEC), or impressions.
+    smallest_place, largest_place : array of int
+        Places at which it was shown.
+    prior_share : array
+        Share of the estimate that comes from the prior.
+    identified : array of bool
+        Whether the log tells anything about the document.
+    reason : Texts
+        Why it is not identified; or what is left out, if some of its impressions are.
+    model : str
+        Model of clicks.
+    thresholds : tuple of float
+        Bounds of the bands of grades.
+    confidence : float
+        Confidence level of each interval.
+    n_impressions : int
+        Impressions in the log.
+    notes : tuple of str
+        What of the log is not used.
+    bias : PositionBias or None
+        Position bias that was used, if the model has one.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> log = pr.QueryStream.from_arrays(
+    ...     np.empty((600, 0)), group=[2] * 300, docids=["a", "b"] * 300, place=[1, 2] * 300, clicked=[1, 0] * 300,
+    ...     columns={"user_query": ["red shoes"] * 300})
+    >>> judged = pr.clicks.judgements(log, bias=[1.0, 0.5])
+    >>> judged
+    Judgements(2 documents of 1 queries, 2 graded, model position)
+    >>> judged.docid.tolist(), judged.grade.tolist(), judged.high.round(3).tolist()
+    (['a', 'b'], [4.0, 0.0], [1.0, 0.024])
+    """
+
+    query: Texts
+    docid: Texts
+    grade: Floats
+    estimate: Floats
+    low: Floats
+    high: Floats
+    clicks: Floats
+    shown: Floats
+    exposure: Floats
+    smallest_place: Ints
+    largest_place: Ints
+    prior_share: Floats
+    identified: Bools
+    reason: Texts
+    model: str
+    thresholds: tuple[float, ...]
+    confidence: float
+    n_impressions: int
+    notes: tuple[str, ...] = ()
+    bias: PositionBias | None = None
+
+    def __len__(self) -> int:
+        return len(self.docid)
+
+    def __repr__(self) -> str:
+        graded = int((~np.isnan(self.grade)).sum())
+        n_queries = len(set(self.query.tolist()))
+        return f"Judgements({len(self)} documents of {n_queries} queries, {graded} graded, model {self.model})"
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a dict for each document of a query, with the columns of a file."""
+        columns = [getattr(self, name).tolist() for name in _COLUMNS]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(_COLUMNS, values, strict=True))
+
+    def rated(self, ratings: Ratings = "grade") -> list[tuple[str, str, float]]:
+        """Return (query, document, rating) of all that have one; raise `ValueError` if there are none.
+
+        Parameters
+        ----------
+        ratings : "grade" or "estimate"
+        """
+        check_choice("ratings", ratings, get_args(Ratings))
+        values = getattr(self, ratings)
+        has_one = ~np.isnan(values)
+        if not has_one.any():
+            other = "; ratings='estimate' takes the estimates" if ratings == "grade" and self.identified.any() else ""
+            raise ValueError(f"none of {len(self):,} documents has a rating: {self._why_not(ratings)}{other}")
+        rows = zip(self.query[has_one].tolist(), self.docid[has_one].tolist(), values[has_one].tolist(), strict=True)
+        return list(rows)
+
+    def ungraded(self) -> dict[str, int]:
+        """Return how many documents have no grade, by reason, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for has_grade, known, low, why in zip(
+            ~np.isnan(self.grade), self.identified, self.low.tolist(), self.reason.tolist(), strict=True
+        ):
+            if not has_grade:
+                wide = f"model {self.model} has no intervals" if low != low else "interval spans several bands"  # noqa: PLR0124
+                counts[wide if known else why] += 1
+        return dict(counts.most_common())
+
+    def _why_not(self, ratings: str) -> str:
+        return next(iter(self.ungraded() if ratings == "grade" else Counter(self.reason.tolist())), "")
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Return a data frame with one row for each document of each query.
+
+        Parameters
+        ----------
+        library : "pandas" or "polars"
+        """
+        return make_frame({name: getattr(self, name) for name in _COLUMNS}, library)
+
+    def to_stream(self, features: Blocks, ratings: Ratings = "grade") -> QueryStream:
+        """Join the judgements with features, so that they can be learned from and evaluated on.
+
+        Parameters
+        ----------
+        features : QueryStream or iterable of QueryStream
+            Streams with features and ``docid``. Their queries are told by ``user_query``, or by ``qid``; the log itself
+            will do, if it has features: those of a document are taken from its first impression.
+        ratings : "grade" or "estimate"
+            What becomes the relevance. Documents without a rating are left out.
+
+        Returns
+        -------
+        QueryStream
+            One query for each query of the judgements, in the order of the features.
+
+        Warns
+        -----
+        UserWarning
+            If judgements have no features: how many are left out.
+        """
+        rating = {(query, docid): value for query, docid, value in self.rated(ratings)}
+        rows: list[Any] = []
+        qids: list[str] = []
+        docids: list[str] = []
+        names: tuple[str, ...] | None = None
+        n_rated = len(rating)
+        grades: list[float] = []
+        for block in as_blocks(features, required=True):
+            if block.docids is None:
+                raise missing_columns(block, "joining judgements", (DOCID,))
+            names = block.feature_names
+            queries = np.repeat(np.array(query_texts(block), object), np.diff(block.offsets)).tolist()
+            found: list[int] = []
+            for row, key in enumerate(zip(queries, block.docids.tolist(), strict=True)):
+                if (value := rating.pop(key, None)) is not None:
+                    found.append(row)
+                    qids.append(key[0])
+                    docids.append(key[1])
+                    grades.append(value)
+            rows.append(block.to_dense().X[np.array(found, np.int64)])
+        if not grades:
+            raise ValueError(f"none of {n_rated:,} judgements has features: queries or document ids differ")
+        if rating:
+            warnings.warn(f"{len(rating):,} judgements without features are left out", stacklevel=2)
+        return QueryStream.from_arrays(np.concatenate(rows), grades, qid=qids, docids=docids, feature_names=names)
+
+    def write(self, path: str | os.PathLike[str], to: Format | None = None, *, ratings: Ratings = "grade") -> int:
+        """Write the judgements to a file, atomically.
+
+        Parameters
+        ----------
+        path : path
+            ``.csv`` or ``.jsonl`` for all columns, which `read_table` takes with a table of features; ``.json`` for the
+            workbench.
+        to : "full", "quepid" or "workbench", optional
+            All columns; or what Quepid imports (CSV with query, docid and rating); or the body of a request that
+            imports judgements into OpenSearch's search relevance workbench. By default the suffix tells.
+        ratings : "grade" or "estimate"
+            Rating in files for Quepid and the workbench. Documents without one are not written.
+
+        Returns
+        -------
+        int
+            Number of documents that were written.
+        """
+        return write_judgements(self, path, to, ratings)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return a summary as dicts, lists, text and numbers, for JSON."""
+        has_grade = ~np.isnan(self.grade)
+        grades, counts = np.unique(self.grade[has_grade], return_counts=True)
+        return {
+            "model": self.model,
+            "confidence": self.confidence,
+            "thresholds": list(self.thresholds),
+            "impressions": self.n_impressions,
+            "queries": len(set(self.query.tolist())),
+            "documents": len(self),
+            "graded": int(has_grade.sum()),
+            "grades": {f"{grade:g}": int(n) for grade, n in zip(grades, counts, strict=True)},
+            "not graded": self.ungraded(),
+            "notes": list(self.notes),
+            "position bias": None if self.bias is None else self.bias.as_plain(),
+        }

@@ -1,0 +1,206 @@
+"""Models of clicks: each turns the sums of a log into an estimate for every document of every query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from perceptrank.clicks.bias.result import PositionBias
+from perceptrank.clicks.judging.intervals import binomial_interval, position_based_interval
+from perceptrank.clicks.judging.prior import Prior, as_prior, fit_prior
+from perceptrank.clicks.judging.sums import CountTable
+from perceptrank.kernels.arrays import Bools, Floats, Ints
+
+MAX_RANK = 20  # of OpenSearch's COEC, unless it is told otherwise
+_AT_ONCE = 2**15  # documents
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass
+class Estimates:
+    """Estimates for each document of each query; NaN where a model says nothing, and the reason."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    exposure: Floats
+    prior_share: Floats
+    reason: list[str]
+    identified: Bools
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings that models may need besides the sums: a prior that is not to be fitted, the confidence of intervals."""
+
+    prior: object | None
+    confidence: float
+    progress: Progress | None = None
+
+    def make_prior(self, clicks: Floats, exposure: Floats, place: Floats) -> Prior:
+        """Return the prior that was given, or fit one."""
+        if self.prior is not None:
+            return as_prior(self.prior, len(clicks))
+        return fit_prior(clicks, exposure, place)
+
+
+def position_based(table: CountTable, bias: PositionBias, settings: Settings) -> Estimates:
+    """A document at place k is clicked with probability θ_k a.
+
+    The estimate of a is (C + α) / (E + α + β), with E = Σ θ_k over impressions.
+    """
+    n_pairs = int(table.pair[-1]) + 1
+    is_known = table.place <= len(bias.examination)
+    is_known[is_known] = bias.identified[table.place[is_known] - 1]
+    clicks = np.bincount(table.pair[is_known], table.clicks[is_known], n_pairs).astype(float)
+    exposure, low, high = np.zeros(n_pairs), np.zeros(n_pairs), np.ones(n_pairs)
+    # Documents share the error of their places: its interval is one for all places at once, by Bonferroni.
+    quantile = -float(ndtri((1.0 - settings.confidence) / 2 / max(1, int(bias.identified.sum()) - 1)))
+    for start in range(0, n_pairs, _AT_ONCE):
+        part = slice(start, min(start + _AT_ONCE, n_pairs))
+        rows = slice(*np.searchsorted(table.pair, [part.start, part.stop]))
+        cells = _Cells(table, np.flatnonzero(is_known[rows]) + rows.start, part, bias)
+        exposure[part] = cells.exposure
+        low[part], high[part] = position_based_interval(
+            clicks[part], cells.shown, cells.examination, quantile * cells.log_error, settings.confidence
+        )
+        if settings.progress is not None:
+            settings.progress(part.stop, n_pairs)
+    identified = exposure > 0
+    reason = _unknown_places(table, is_known, bias)
+    for pair in np.flatnonzero(identified & (low >= 1.0)).tolist():
+        identified[pair] = False
+        reason[pair] = "more clicks than the examination of its places allows"
+    result = _unidentified(n_pairs, exposure, reason)
+    return _fill(result, identified, clicks, exposure, _mean_place(table), low, high, settings)
+
+
+def cascade(table: CountTable, settings: Settings) -> Estimates:
+    """The user clicks the first document that attracts, and stops.
+
+    The estimate is (clicks + α) / (shown + α + β), over impressions in which the document was not below the first
+    click. Later clicks are not counted.
+    """
+    seen, clicks = table.per_pair(table.above_first), table.per_pair(table.first)
+    result = _unidentified(len(seen), seen, ["" if n else "never shown at or above the first click" for n in seen])
+    low, high = binomial_interval(clicks, seen, settings.confidence)
+    return _fill(result, seen > 0, clicks, seen, _mean_place(table), low, high, settings)
+
+
+def simplified_dbn(table: CountTable, settings: Settings) -> Estimates:
+    """The user clicks what attracts, with probability a, and stops when satisfied, with probability s.
+
+    The estimate is a s, with a = (clicks + α) / (shown at or above the last click + α + β) and
+    s = (last clicks + α) / (clicks + α + β); without a click, all documents were seen. The interval is the product of
+    two, each with half the error.
+    """
+    seen, clicks = table.per_pair(table.above_last), table.per_pair(table.clicks)
+    last, place = table.per_pair(table.last), _mean_place(table)
+    result = _unidentified(len(seen), seen, ["" if n else "never shown at or above the last click" for n in seen])
+    confidence = (1.0 + settings.confidence) / 2
+    low, high = binomial_interval(clicks, seen, confidence)
+    low_s, high_s = binomial_interval(last, clicks, confidence)
+    result = _fill(result, seen > 0, clicks, seen, place, low * low_s, high * high_s, settings)
+    result.estimate *= settings.make_prior(last, clicks, place).estimate(last, clicks)
+    return result
+
+
+def ctr(table: CountTable, settings: Settings) -> Estimates:
+    """Clicks divided by impressions, wherever they were."""
+    shown, clicks = table.per_pair(table.shown), table.per_pair(table.clicks)
+    return _without_interval(clicks / shown, shown)
+
+
+def coec(table: CountTable, settings: Settings) -> Estimates:
+    """Clicks over expected clicks, as OpenSearch's search-relevance plugin computes it.
+
+    For comparison only: all impressions count as if they had been at the smallest place ever, events below place 20
+    are left out and place 20 itself is rated 0, there is no prior and no interval, and the number has no upper bound.
+    Also computed right it divides by the place's click rate, which is high where a good ranker puts good documents: it
+    tells how a document compares with its neighbours.
+    """
+    kept = table.place <= MAX_RANK
+    shown, clicks = np.where(kept, table.shown, 0.0), np.where(kept, table.clicks, 0.0)
+    at = np.minimum(table.place, MAX_RANK + 1)
+    of_place = np.bincount(at, shown, MAX_RANK + 2)
+    rates = np.bincount(at, clicks, MAX_RANK + 2) / np.where(of_place > 0, of_place, 1.0)
+    rates[MAX_RANK:] = 0.0  # ranks count from 0 there, up to one less than the largest
+    expected = rates[np.minimum(_smallest_place(table), MAX_RANK + 1)] * table.per_pair(shown)
+    ratio = table.per_pair(clicks) / np.where(expected > 0, expected, 1.0)
+    return _without_interval(np.where(expected > 0, ratio, 0.0), expected)
+
+
+class _Cells:
+    """Rows of a table as documents × groups of impressions: the n-th group is the n-th place of the document.
+
+    `log_error` is the standard error of ln Σ n_k θ_k, whose derivative by ln θ_k is the share of place k.
+    """
+
+    def __init__(self, table: CountTable, rows: Ints, pairs: slice, bias: PositionBias) -> None:
+        pair, place, n = table.pair[rows] - pairs.start, table.place[rows] - 1, pairs.stop - pairs.start
+        number = np.arange(len(rows)) - np.searchsorted(pair, pair)
+        shape = n, int(number.max(initial=0)) + 1
+        self.shown, self.examination = np.zeros(shape), np.ones(shape)
+        self.shown[pair, number] = table.shown[rows]
+        self.examination[pair, number] = bias.examination[place]
+        self.exposure = (self.shown * self.examination).sum(axis=1)
+        shares = np.zeros((n, len(bias.examination)))
+        shares[pair, place] = table.shown[rows] * bias.examination[place] / self.exposure[pair]
+        variance = ((shares @ np.nan_to_num(bias.log_covariance)) * shares).sum(axis=1)
+        self.log_error = np.sqrt(np.maximum(variance, 0.0))
+
+
+def _unknown_places(table: CountTable, is_known: Bools, bias: PositionBias) -> list[str]:
+    """Say for each document which of its impressions are left out, because nothing is known of their place."""
+    reason = [""] * (int(table.pair[-1]) + 1)
+    unknown = np.flatnonzero(~is_known)
+    left_out = np.bincount(table.pair[unknown], table.shown[unknown], len(reason))
+    used = np.bincount(table.pair[is_known], minlength=len(reason))
+    for row in unknown[np.unique(table.pair[unknown], return_index=True)[1]].tolist():
+        pair, place = int(table.pair[row]), int(table.place[row])
+        why = bias.reason[place - 1] if place <= len(bias.reason) else "beyond the places of the position bias"
+        where = f"examination of place {place} is not known ({why})" if why else f"examination of place {place} unknown"
+        reason[pair] = f"{left_out[pair]:,.0f} impressions left out: {where}" if used[pair] else where
+    return reason
+
+
+def _unidentified(n: int, exposure: Floats, reason: list[str]) -> Estimates:
+    nothing = np.full(n, np.nan)
+    return Estimates(nothing, np.zeros(n), np.ones(n), exposure, np.ones(n), reason, np.zeros(n, dtype=bool))
+
+
+def _fill(
+    result: Estimates,
+    identified: Bools,
+    clicks: Floats,
+    exposure: Floats,
+    place: Floats,
+    low: Floats,
+    high: Floats,
+    settings: Settings,
+) -> Estimates:
+    """Set the estimates, intervals and shares of the prior of documents that are identified."""
+    result.identified = identified
+    if identified.any():
+        prior = settings.make_prior(clicks[identified], exposure[identified], place[identified])
+        result.estimate[identified] = prior.estimate(clicks[identified], exposure[identified])
+        result.prior_share[identified] = prior.share(exposure[identified])
+        result.low[identified], result.high[identified] = low[identified], high[identified]
+    return result
+
+
+def _without_interval(estimate: Floats, exposure: Floats) -> Estimates:
+    n, none = len(estimate), np.full(len(estimate), np.nan)
+    return Estimates(estimate, none, none.copy(), exposure, np.zeros(n), [""] * n, np.ones(n, dtype=bool))
+
+
+def _mean_place(table: CountTable) -> Floats:
+    return np.asarray(table.per_pair(table.shown * table.place) / table.per_pair(table.shown))
+
+
+def _smallest_place(table: CountTable) -> Ints:
+    return table.place[np.unique(table.pair, return_index=True)[1]]
