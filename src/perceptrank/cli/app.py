@@ -29,6 +29,7 @@ _NAMES = (
     "parity",
     "serve",
     "compare",
+    "position-bias",
     "simulate",
     "algorithms",
     "bound",

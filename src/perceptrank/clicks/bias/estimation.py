@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perceptrank.clicks.bias.result import PositionBias
-from perceptrank.clicks.bias.sums import Method, PositionBiasSums
+from perceptrank.clicks.bias.sums import Method, PositionBiasSums, check_confidence
 from perceptrank.stream.blocks import Blocks, as_blocks
 
 
@@ -74,6 +74,7 @@ def position_bias(
     >>> fixed.identified.tolist(), fixed.reason[1]
     ([True, False], 'no clicked document that changed places links it to place 1')
     """
+    check_confidence(confidence)
     sums = PositionBiasSums(method, places)
     for block in as_blocks(streams, required=True):
         sums.add(block)

@@ -15,6 +15,7 @@ from perceptrank.kernels.arrays import Bools, Floats, Ints
 
 _SWAP = "random swap or shuffle that was clicked"
 _DOCUMENT = "clicked document that changed places"
+_FAR = 3.0  # standard errors between two methods that should agree
 
 
 class Estimate(NamedTuple):
@@ -120,3 +121,20 @@ def estimate_pivot(counts: DocumentCounts, totals: Floats) -> Estimate:
         inside = np.ix_(used, used)
         estimate.covariance[inside] = conditional.widest(model[inside], robust[inside])
     return estimate
+
+
+def choose(swaps: Estimate, pairs: Estimate, n_random: int) -> tuple[str, str]:
+    """Choose the narrower estimate if both agree, else that from swaps, which assumes less; and say why."""
+    if n_random == 0:
+        return "pairs", "Pairs was chosen: no impression has a policy whose random choices are known."
+    if (n_more := int(swaps.identified.sum()) - int(pairs.identified.sum())) != 0:
+        method = "swaps" if n_more > 0 else "pairs"
+        return method, f"{method.capitalize()} was chosen: it identifies more places."
+    common = np.flatnonzero(swaps.identified & pairs.identified)
+    variances = np.diag(swaps.covariance)[common], np.diag(pairs.covariance)[common]
+    apart = np.abs(swaps.log_examination - pairs.log_examination)[common]
+    if (apart > _FAR * np.sqrt(variances[0] + variances[1])).any():
+        return "swaps", "Swaps was chosen: documents seen at several places disagree, as if their appeal had changed."
+    if variances[1].sum() < variances[0].sum():
+        return "pairs", "Pairs was chosen: it agrees with swaps, and its intervals are narrower."
+    return "swaps", "Swaps was chosen: it needs the fewest assumptions."

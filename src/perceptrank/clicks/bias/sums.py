@@ -12,7 +12,7 @@ from perceptrank.clicks.bias.coins import Coin, CoinCounts, count_coins
 from perceptrank.clicks.bias.documents import MOST_PLACES, DocumentCounts
 from perceptrank.clicks.bias.em import estimate_em
 from perceptrank.clicks.bias.keys import id_keys, mix, row_keys, text_keys
-from perceptrank.clicks.bias.methods import Estimate, estimate_pairs, estimate_pivot, estimate_swaps
+from perceptrank.clicks.bias.methods import Estimate, choose, estimate_pairs, estimate_pivot, estimate_swaps
 from perceptrank.clicks.bias.regression import estimate_regression
 from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.kernels.arrays import Floats, Ints, Words
@@ -29,7 +29,6 @@ _OF_DOCUMENTS = {
 }
 _PART = 2**20  # impressions times places that are counted at once
 _FEW_ROWS = 2**20  # of blocks that are not added up yet
-_FAR = 3.0  # standard errors between two methods that should agree
 
 
 class PositionBiasSums:
@@ -141,8 +140,7 @@ class PositionBiasSums:
         confidence : float
             Confidence level of each interval.
         """
-        if not 0 < confidence < 1:
-            raise ParameterError("confidence", "must be between 0 and 1", confidence)
+        check_confidence(confidence)
         if self.n_impressions == 0:
             raise ValueError("there are no impressions to estimate position bias from")
         n = self.places or len(self._shown)
@@ -173,7 +171,7 @@ class PositionBiasSums:
         if self.method != "auto":
             return self.method, _OF_DOCUMENTS[self.method](documents, shown), []
         swaps, pairs = estimate_swaps(self._coins, shown), estimate_pairs(documents, shown)
-        method, why = _choose(swaps, pairs, self.n_random)
+        method, why = choose(swaps, pairs, self.n_random)
         return method, swaps if method == "swaps" else pairs, [why]
 
     def _left_out(self, method: str) -> list[str]:
@@ -191,21 +189,10 @@ class PositionBiasSums:
         return notes
 
 
-def _choose(swaps: Estimate, pairs: Estimate, n_random: int) -> tuple[str, str]:
-    """Choose the narrower estimate if both agree, else that from swaps, which assumes less; and say why."""
-    if n_random == 0:
-        return "pairs", "Pairs was chosen: no impression has a policy whose random choices are known."
-    if (n_more := int(swaps.identified.sum()) - int(pairs.identified.sum())) != 0:
-        method = "swaps" if n_more > 0 else "pairs"
-        return method, f"{method.capitalize()} was chosen: it identifies more places."
-    common = np.flatnonzero(swaps.identified & pairs.identified)
-    variances = np.diag(swaps.covariance)[common], np.diag(pairs.covariance)[common]
-    apart = np.abs(swaps.log_examination - pairs.log_examination)[common]
-    if (apart > _FAR * np.sqrt(variances[0] + variances[1])).any():
-        return "swaps", "Swaps was chosen: documents seen at several places disagree, as if their appeal had changed."
-    if variances[1].sum() < variances[0].sum():
-        return "pairs", "Pairs was chosen: it agrees with swaps, and its intervals are narrower."
-    return "swaps", "Swaps was chosen: it needs the fewest assumptions."
+def check_confidence(confidence: float) -> None:
+    """Raise unless a confidence level is between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ParameterError("confidence", "must be between 0 and 1", confidence)
 
 
 def _required(stream: QueryStream) -> tuple[Any, Any]:

@@ -1,0 +1,58 @@
+"""The command `position-bias`."""
+
+import time
+from enum import StrEnum
+from typing import Annotated, Any, cast
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.shared import AsJson
+from perceptrank.cli.terminal.streams import say
+from perceptrank.cli.terminal.tables import ProgressBar, print_json, print_rows
+
+
+class Method(StrEnum):
+    """Ways to estimate position bias."""
+
+    auto = "auto"
+    swaps = "swaps"
+    pairs = "pairs"
+    pivot = "pivot"
+    em = "em"
+    regression_em = "regression-em"
+
+
+def position_bias(
+    *,
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="Random swaps, documents seen at several places (pairs, pivot), or a model of attractiveness, too "
+            "(em, regression-em); auto chooses swaps or pairs."
+        ),
+    ] = Method.auto,
+    places: Annotated[int | None, typer.Option(min=1, help="Number of places; by default all that were shown.")] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    reading: Reading,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate from a log of clicks how often users look at each place, relative to the first.
+
+    Where documents never change places, the log cannot tell this from how good they are: such places are reported as
+    not identified, with the reason.
+
+    Example: perceptrank position-bias impressions.parquet --method swaps --places 10
+    """
+    start = time.perf_counter()
+    with ProgressBar("counting clicks") as bar:
+        bias = pr.clicks.position_bias(
+            reading.blocks(bar), method=cast(Any, method.value), places=places, confidence=confidence
+        )
+    if as_json:
+        print_json(bias.as_plain() | {"seconds": round(time.perf_counter() - start, 3)})
+        return
+    print_rows(bias.rows(), f"Examination of each place relative to the first, by {bias.method}")
+    for sentence in bias.sentences():
+        say(sentence)

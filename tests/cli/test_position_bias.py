@@ -1,0 +1,36 @@
+"""The command `position-bias`."""
+
+import json
+
+import numpy as np
+import pytest
+from support.impressions import fair_pairs, make_log
+
+import perceptrank as pr
+
+
+@pytest.fixture
+def store(tmp_path):
+    rng = np.random.default_rng(0)
+    lists = fair_pairs(3, 3) * 20
+    pr.write_store(make_log(lists, rng.random((len(lists), 3)) < [0.8, 0.5, 0.3]), tmp_path / "impressions")
+    return tmp_path / "impressions"
+
+
+def test_position_bias_is_that_of_the_library(run, store):
+    bias = pr.clicks.position_bias(pr.open_store(store), "swaps", places=4, confidence=0.9)
+    printed = json.loads(
+        run("position-bias", store, "--method=swaps", "--places=4", "--confidence=0.9", "--json").stdout
+    )
+    assert printed.pop("seconds") >= 0
+    assert printed == bias.as_plain()
+    text = run("position-bias", store, "--places", 4).stdout
+    assert "Not identified, place 4: never shown." in text
+    assert "was chosen" in text
+
+
+def test_a_file_without_clicks_is_refused(run, tmp_path):
+    pr.write_letor(pr.mslr_shaped(3, n_documents=4), tmp_path / "judged.txt")
+    error = run("position-bias", tmp_path / "judged.txt", code=1).stderr
+    assert "position bias needs the columns place and clicked" in error
+    assert "--confidence must be between 0 and 1" in run("position-bias", "x", "--confidence=2", code=1).stderr
