@@ -283,6 +283,11 @@ def test_bad_files_are_refused_with_the_line(tmp_path, text, problem):
         list(pr.scan_clicks(path, kind="auto"))
 
 
+def test_half_of_a_pair_of_surrogates_is_refused():
+    with pytest.raises(pr.FormatError, match="<records>:1:1: text must be Unicode"):
+        pr.read_clicks([QUERY | {"user_query": "\ud800"}])
+
+
 def test_half_a_parquet_file_is_refused(tmp_path):
     pl.DataFrame(SEEN).write_parquet(tmp_path / "whole.parquet")
     (tmp_path / "half.parquet").write_bytes((tmp_path / "whole.parquet").read_bytes()[:-100])

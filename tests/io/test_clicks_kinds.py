@@ -211,3 +211,16 @@ def test_a_scan_counts_unused_features_in_each_pass(tmp_path):
     first, second = ([rows_of(block) for block in scan] for _ in range(2))
     assert (first, said[0]) == (second, said[1])
     assert said[0].left_out == {"rows of features without an impression": 1}
+
+
+def test_a_scan_leaves_no_files_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    blocks = iter(pr.scan_clicks(CLICKS, max_bytes=1))
+    next(blocks)
+    assert len(list(tmp_path.iterdir())) == 1
+    blocks.close()  # type: ignore[attr-defined]
+    assert not list(tmp_path.iterdir())
+    assert len(list(pr.scan_clicks(CLICKS, max_bytes=1))) == 2
+    with pytest.raises(ValueError, match="no impressions"):
+        list(pr.scan_clicks(CLICKS[2:]))
+    assert not list(tmp_path.iterdir())

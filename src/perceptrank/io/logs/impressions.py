@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,8 +98,11 @@ class ClickLog:
             logs = list(self._read(counts))
             yield from self._join([join_logs(import_polars(), logs)] if logs else [], counts)
             return
-        with tempfile.TemporaryDirectory(prefix="perceptrank-clicks-") as folder:
+        folder = tempfile.mkdtemp(prefix="perceptrank-clicks-")
+        try:
             yield from self._join(SpilledLog(folder, self._read(counts)), counts)
+        finally:  # also if the blocks are not read to the end
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _read(self, counts: Counts) -> Iterator[Log]:
         sizes = [os.path.getsize(source) if isinstance(source, str) else 0 for source in self._sources]

@@ -20,6 +20,7 @@ from perceptrank.io.sources import table_format_of_name
 from perceptrank.io.tables.chunks import Progress, read_chunks, read_head
 from perceptrank.io.tables.columns import Wanted
 from perceptrank.io.tables.delimited import DelimitedTable, import_polars
+from perceptrank.io.tables.document_table import is_unicode
 from perceptrank.stream.validation import ParameterError
 
 Record: TypeAlias = Mapping[str, Any]
@@ -242,7 +243,10 @@ def _find(path: str, line: int, value: Any, keys: tuple[str, ...]) -> Any:
         if not isinstance(value, Mapping):
             raise FormatError(path, line, 1, f"{'.'.join(keys[:at])!r} must be an object, got {str(value)[:80]!r}")
         value = value.get(key)
-    return value if value is None or isinstance(value, str) else as_text(value)
+    text = value if value is None or isinstance(value, str) else as_text(value)
+    if text is not None and not text.isascii() and not is_unicode(text):
+        raise FormatError(path, line, 1, f"text must be Unicode, got half of a pair of surrogates in {text[:80]!r}")
+    return text
 
 
 def as_text(value: Any) -> str:
