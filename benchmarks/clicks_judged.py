@@ -35,18 +35,17 @@ NOISES = {"strong": 1.0, "weak": 3.0}
 PYCLICK = ("PBM", "UBM", "DBN", "SDBN", "DCM", "CCM")
 
 
-def examination(n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def examination(n: int) -> list[float]:
     """Probability that each place is examined."""
-    return np.arange(1.0, n + 1) ** -0.8
+    return [float(place) ** -0.8 for place in range(1, n + 1)]
 
 
 def make_users(n: int) -> dict[str, tuple[pr.clicks.User, list[float]]]:
     """Users, and their probability of a click on a document that they see at the first place, by grade."""
     places = examination(n)
-    browsing = [np.maximum(places[k], 0.9 * places[k - np.arange(k + 1)]) for k in range(n)]
-    for k, row in enumerate(browsing):
-        row[0] = places[k]
-    trust, mistake = 0.98 - 0.02 * np.arange(n), 0.3 * places
+    # Whoever has clicked reads on from there.
+    browsing = [[places[k], *(max(places[k], 0.9 * places[k - last]) for last in range(1, k + 1))] for k in range(n)]
+    trust, mistake = [0.98 - 0.02 * k for k in range(n)], [0.3 * seen for seen in places]
     trusting = [float(a * trust[0] + (1 - a) * mistake[0]) for a in CLICK]
     return {
         "position-based": (pr.clicks.position_based(places, attraction=CLICK), CLICK),

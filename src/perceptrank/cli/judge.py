@@ -10,7 +10,7 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.options.files import Reads, Writes
-from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.reading import ClickReading
 from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.streams import complain, say
 from perceptrank.cli.terminal.tables import ProgressBar, print_json, print_rows
@@ -53,30 +53,41 @@ def judge(
         typer.Option(metavar="NUMBERS", help="Bounds between grades, with commas; by default 0.2,0.4,0.6,0.8."),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    reading: Reading,
+    reading: ClickReading,
     as_json: AsJson = False,
 ) -> None:
     """Judge the documents of a log of clicks: an estimate with an interval each, and a grade where that is certain.
 
-    Example: perceptrank judge impressions.parquet --out judgements.csv
+    Files are logs of clicks, or stores or Parquet files that 'perceptrank convert --clicks' has written.
+
+    Example: perceptrank judge ubi_events.ndjson --queries ubi_queries.ndjson --out judgements.csv
     """
+    from perceptrank.clicks.judging.judging import THRESHOLDS, check_settings
+    from perceptrank.clicks.judging.writing import format_for
+
     start = time.perf_counter()
-    settings: dict[str, Any] = {"confidence": confidence}
-    if thresholds is not None:
-        settings["thresholds"] = _as_numbers(thresholds)
+    format_ = format_for(out) if to is None else to.value
+    bounds = check_settings(
+        model.value,
+        THRESHOLDS if thresholds is None else _as_numbers(thresholds),
+        confidence,
+        has_bias=bias is not None,
+    )
     known = None if bias is None else _read_bias(bias)
     sums, bias_sums = pr.clicks.JudgementSums(), pr.clicks.PositionBiasSums()
     is_estimated = model is ClickModel.position and known is None
     with ProgressBar("counting clicks") as bar:
-        for block in reading.blocks(bar):
+        for block in reading.of_impressions().blocks(bar):
             sums.add(block)
             if is_estimated:
                 bias_sums.add(block)
     if is_estimated:
         known = bias_sums.estimate()
     with ProgressBar("judging") as bar:
-        judged = pr.clicks.judgements(sums, cast(Any, model.value), known, progress=bar, **settings)
-    n_written = judged.write(out, cast(Any, None if to is None else to.value), ratings=cast(Any, ratings.value))
+        judged = pr.clicks.judgements(
+            sums, cast(Any, model.value), known, thresholds=bounds, confidence=confidence, progress=bar
+        )
+    n_written = judged.write(out, cast(Any, format_), ratings=cast(Any, ratings.value))
     plain = judged.as_plain()
     if as_json:
         print_json(plain | {"out": str(out), "written": n_written, "seconds": round(time.perf_counter() - start, 3)})
@@ -85,9 +96,9 @@ def judge(
         complain(note)
     rows = [{"judgement": f"grade {grade}", "documents": count} for grade, count in plain["grades"].items()]
     rows += [{"judgement": f"no grade: {why}", "documents": count} for why, count in plain["not graded"].items()]
+    print_rows(rows, f"Judgements by model {judged.model}")
     size = f"{plain['documents']:,} documents of {plain['queries']:,} queries, {plain['impressions']:,} impressions"
-    print_rows(rows, f"Judgements by model {judged.model}: {size}")
-    say(f"{out}: {n_written:,} documents written")
+    say(f"{out}: {n_written:,} of {size}")
 
 
 def _as_numbers(text: str) -> tuple[float, ...]:
