@@ -73,6 +73,11 @@ def test_fair_pairs_are_swapped_as_said(m, n, swap):
         assert propensities == pytest.approx(exact)
 
 
+def test_both_ways_to_pair_are_equally_likely():
+    shown = clicks.FairPairs().show([[1.0], [1.0]], 1, Scripted([np.nextafter(0.5, 0), 0.5]))
+    assert shown.policy.tolist() == ["fair-pairs:1", "fair-pairs:2"]
+
+
 @pytest.mark.parametrize(("k", "n"), [(1, 4), (3, 4), (3, 2), (4, 4), (9, 4), (2, 9)])
 def test_the_best_are_shuffled_uniformly(k, n):
     shuffled = min(k, 4)

@@ -260,3 +260,17 @@ def test_a_result_survives_json():
     again = pr.clicks.PositionBias.from_plain(json.loads(json.dumps(bias.as_plain(), allow_nan=False)))
     assert str(again) == str(bias)
     np.testing.assert_array_equal(again.log_covariance, bias.log_covariance)
+
+
+def test_ids_of_queries_and_documents_may_be_the_same_texts():
+    """Document "1" of the query "0" is not document "0" of the query "1"."""
+    log = pr.QueryStream.from_arrays(
+        np.empty((10, 0)),
+        group=[2] * 5,
+        docids=["1", "2", "2", "1", *["0", "2"] * 3],
+        place=[1, 2] * 5,
+        clicked=[1, 0, 0, 1, *[0, 0] * 3],
+        columns={"user_query": ["0", "0", "1", "1", "1"]},
+    )
+    for method in ("pairs", "pivot"):
+        assert pr.clicks.position_bias(log, method).examination.tolist() == [1.0, 1.0]

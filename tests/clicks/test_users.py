@@ -155,6 +155,8 @@ def make_users(draw, n_grades, n_places):
     for several in (simple[:3], simple[4:7], [made[-3], simple[0], made[8]]):
         users, stories = zip(*several, strict=True)
         made.append((clicks.mixture(users, shares), mixture_story(stories, shares)))
+    users, stories = zip(made[-1], simple[6], strict=True)  # a mixture of a mixture
+    made.append((clicks.mixture(users), mixture_story(stories, [0.5, 0.5])))
     return made
 
 
@@ -192,6 +194,13 @@ def test_what_is_clicked_and_examined_has_exactly_its_probability(seed):
         told, counts = np.unique(np.hstack([response.clicked, response.examined]), axis=0, return_counts=True)
         seen = {(tuple(row[:2]), tuple(row[2:])): n / 4**n_coins for row, n in zip(told.tolist(), counts, strict=True)}
         assert seen == outcomes(story, grades), user
+
+
+def test_a_user_without_a_share_is_never_drawn():
+    never = clicks.mixture([clicks.contrary(), clicks.only_place(1)], [0, 1])
+    draws = Grid(0)
+    draws.numbers = np.array([0.0])
+    assert never.click([1, 0], draws).tolist() == [1, 0]
 
 
 def test_lists_together_are_the_same_as_one_after_the_other():

@@ -124,7 +124,17 @@ def _write_forms(folder: Any) -> dict[str, tuple[Any, Any]]:
     pl.DataFrame(SEEN).write_parquet(folder / "events.parquet")
     query = pl.DataFrame([QUERY]).with_columns(pl.col("timestamp").str.to_datetime("%+"))
     query.write_parquet(folder / "queries.parquet")
+    flat = [
+        {name: each[name] for name in ("action_name", "query_id", "timestamp")}
+        | {"object_id": each["event_attributes"]["object"]["object_id"]}
+        | {"position": each["event_attributes"]["position"]["ordinal"]}
+        for each in SEEN
+    ]
+    pl.DataFrame(flat).write_csv(folder / "flat.csv")
+    pl.DataFrame(flat).write_parquet(folder / "flat.parquet")
     return {
+        "csv": (folder / "flat.csv", [QUERY]),
+        "flat parquet": (folder / "flat.parquet", [QUERY]),
         "lines": (folder / "lines.ndjson", folder / "query.ndjson.gz"),
         "bulk": (folder / "bulk.ndjson", None),
         "answer": (folder / "answer.json", [QUERY]),
@@ -182,6 +192,12 @@ def test_without_impression_events_results_count_as_shown_and_unknown():
     assert rows_of(stream) == [("a", 1, 0), ("b", 2, 0), ("c", 3, 1)]
     assert np.isnan(stream.columns["examined"]).all()
     assert report.first_place is None
+
+
+def test_fields_of_drafts_and_internal_ids_are_read():
+    query = {"query_id": "q1", "user_query": "shoes", "query_response_objects_ids": ["a", "b"]}
+    click = event("click", None) | {"event_attributes": {"object": {"internal_id": "b"}, "position": {}}}
+    assert rows_of(read([click], [query])[0]) == [("a", 1, 0), ("b", 2, 1)]
 
 
 def test_impression_events_of_whole_pages_say_nothing_about_examination():
@@ -281,6 +297,11 @@ def test_bad_files_are_refused_with_the_line(tmp_path, text, problem):
     assert str(caught.value).startswith(str(path))
     with pytest.raises(pr.FormatError):
         list(pr.scan_clicks(path, kind="auto"))
+
+
+def test_half_of_a_pair_of_surrogates_is_refused():
+    with pytest.raises(pr.FormatError, match="<records>:1:1: text must be Unicode"):
+        pr.read_clicks([QUERY | {"user_query": "\ud800"}])
 
 
 def test_half_a_parquet_file_is_refused(tmp_path):

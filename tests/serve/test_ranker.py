@@ -31,6 +31,7 @@ from perceptrank.serve.errors import (
 )
 from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import AnswerEntry, NamesEntry, as_bytes, decode, encode, link_after
+from perceptrank.serve.log.sqlite import SqliteLog
 from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import Acknowledgement
@@ -665,6 +666,22 @@ def test_an_older_mark_of_what_was_acknowledged_is_right_and_a_damaged_one_ignor
         assert ranker.messages == []
         ranker.close()
         assert verify(tmp_path)[0].problems == ()
+
+
+def test_a_start_on_a_full_disk_ranks_and_does_not_learn(tmp_path, monkeypatch):
+    filled(tmp_path / "r", 3)
+
+    def full(log, n_bytes):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteLog, "make_room", full)
+        ranker = ServedRanker(tmp_path / "r", settings=QUIET)
+        assert ranker.problem == "the log cannot be written: database or disk is full"  # before an answer comes
+        assert len(ranker.rank(queries(1)[0][0]).order) == 4
+    ranker.flush()
+    assert ranker.problem == ""
+    ranker.close()
 
 
 def test_a_loss_is_told_even_if_the_start_then_fails(tmp_path, caplog, monkeypatch):

@@ -15,7 +15,7 @@ import perceptrank as pr
 from perceptrank.cli.making import has_setting, kinds_of, make_learner, parse_rates
 from perceptrank.cli.options.cluster import Cluster, check_files
 from perceptrank.cli.options.files import Reads, What, Writes
-from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.reading import ClickReading, Reading
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.terminal.errors import describe
 from perceptrank.cli.terminal.streams import complain
@@ -169,7 +169,7 @@ def compare(
     plot: MeansPlot = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     orders: Orders,
-    reading: Reading,
+    reading: ClickReading,
     cluster: Cluster,
     as_json: AsJson = False,
 ) -> None:

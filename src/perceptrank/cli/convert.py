@@ -12,8 +12,8 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.options.files import Reads, What, Writes
-from perceptrank.cli.options.reading import Reading
-from perceptrank.cli.options.shared import AsJson, Dialect, Overwrite, To
+from perceptrank.cli.options.reading import ClickReading
+from perceptrank.cli.options.shared import AsJson, ClickLogs, Dialect, Overwrite, To
 from perceptrank.cli.terminal.streams import say, standard_output
 from perceptrank.cli.terminal.tables import ProgressBar, print_json
 
@@ -81,9 +81,10 @@ def convert(
         bool, typer.Option("--write-zero-based", help="Count feature ids from 0 when writing LETOR text.")
     ] = False,
     dialect: Dialect,
+    logs: ClickLogs,
     as_json: AsJson = False,
 ) -> None:
-    """Convert between LETOR text, stores and Parquet, and from tables, in constant memory.
+    """Convert between LETOR text, stores and Parquet, and from tables and logs of clicks, in constant memory.
 
     A store converted to itself has its segments merged into one, comments included.
 
@@ -93,7 +94,7 @@ def convert(
         raise typer.BadParameter("name at least one source and the destination", param_hint="SOURCE... DESTINATION")
     *sources, destination = paths
     start = time.perf_counter()
-    reading = Reading(files=sources, comments=comments, whole=whole, **asdict(dialect))
+    reading = ClickReading(files=sources, comments=comments, whole=whole, **asdict(dialect), **asdict(logs))
     leave_out = dialect.sparse is True
     writing = Writing(
         destination, to, append, overwrite, leave_out, write_zero_based, None if layout is None else layout.value

@@ -11,7 +11,7 @@ import perceptrank as pr
 from perceptrank.cli.making import make_learner, setting_in, weights_of
 from perceptrank.cli.options.cluster import Sharing, check_files
 from perceptrank.cli.options.files import Reads, Writes
-from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.reading import ClickReading, Reading
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.runs import Run, fingerprint_of_file
 from perceptrank.cli.terminal.streams import complain, say
@@ -96,7 +96,7 @@ def learn(
     settings: LearnerSettings,
     record: Record = None,
     keeping: Keeping,
-    reading: Reading,
+    reading: ClickReading,
     sharing: Sharing,
     as_json: AsJson = False,
 ) -> None:

@@ -38,6 +38,9 @@ class Shown(NamedTuple):
 class Policy(ABC):
     """A way to randomise rankings: `NoExploration`, `FairPairs`, `PlackettLuce` or `Shuffle`.
 
+    The column ``policy`` of a log says ``none``; ``fair-pairs:1`` or ``fair-pairs:2``, the place where the first pair
+    starts; ``plackett-luce:TEMPERATURE``; or ``shuffle:K``. Any other text is a policy of your own.
+
     Examples
     --------
     >>> import numpy as np

@@ -113,6 +113,11 @@ class LogThread:
                 f"{self._folder} has a log already, which began with another model",
                 "leave --model and --incumbent out to go on with it, or promote the model",
             )
+        elif not self.problem:
+            try:
+                self.log.make_room(self._room)
+            except Exception as error:  # the disk is still full
+                self._fail(error)
         self._logged = self.current.version
         self._thread.start()
 

@@ -91,5 +91,7 @@ class Sharing(Cluster):
 
 def check_files(reading: Reading) -> None:
     """Raise if there is something that workers cannot read."""
+    if getattr(reading, "from_clicks", False):
+        raise ValueError("logs of clicks are read as a whole: convert them to Parquet or a store for a cluster")
     if "-" in reading.files:
         raise ValueError("the files are read by every worker: standard input cannot be one")

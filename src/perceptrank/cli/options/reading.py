@@ -1,17 +1,18 @@
 """Files, or standard input, as blocks of judged queries."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import perceptrank as pr
-from perceptrank.cli.options.shared import Dialect, Files, Qid
+from perceptrank.cli.options.shared import ClickLogs, Dialect, Files, Qid
 from perceptrank.cli.terminal.streams import complain, standard_input
 
 if TYPE_CHECKING:
     from perceptrank.stream.blocks import Blocks
 
+_LOG_SETTINGS = ("kind", "click", "impressions", "max_session_clicks", "since")
 _ROLES = ("qid", "docid", "relevance", "weight", "feature")
 
 
@@ -98,6 +99,76 @@ class Reading(Dialect):
             elif named.setdefault(role, name) != name:
                 raise ValueError(f"the column of {role} is given twice, {named[role]!r} and {name!r}")
         return named
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClickReading(Reading, ClickLogs):
+    """Files to read that may be logs of clicks."""
+
+    def of_impressions(self) -> "ClickReading":
+        """Take the files for logs of clicks, unless they are stores or Parquet files that have places and clicks."""
+        return self if self.from_clicks or all(map(_has_columns, self.files)) else replace(self, from_clicks=True)
+
+    def opened(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None = None) -> "Blocks":
+        """Open logs of clicks, or files as others do; raise `ValueError` if an option does not apply to them."""
+        if not self.from_clicks:
+            for flag, value in (("--queries", self.queries), ("--first-place", self.first_place), ("--log", self.log)):
+                if value is not None:
+                    raise ValueError(f"{flag} applies to logs of clicks only: give --clicks")
+            return super().opened(bar, names)
+        options = self.options()
+        columns = options.pop("columns")
+        taken = {name: options.pop(name) for name in ("missing", "dtype", "feature_paths") if name in options}
+        wrong = [*(options.keys() - {"sparse", "n_threads"}), *(columns.keys() - {"qid", "docid", "features"})]
+        if wrong:
+            raise ValueError(f"`{min(wrong)}` does not apply to logs of clicks")
+        taken["feature_paths"] = taken["feature_paths"] or None
+        files = self.files[0] if len(self.files) == 1 else self.files  # an address is no list
+        queries = self.queries[0] if self.queries and len(self.queries) == 1 else self.queries
+        return (pr.read_clicks if self.whole else pr.scan_clicks)(
+            files,
+            queries,
+            first_place=self.first_place,  # type: ignore[arg-type]
+            progress=bar,
+            report=lambda report: complain(str(report)),
+            **taken,
+            **columns,
+            **self._log_settings(),
+        )
+
+    def _log_settings(self) -> dict[str, Any]:
+        """Return the settings of --log; several clicks make a list."""
+        settings: dict[str, Any] = {}
+        for pair in self.log or []:
+            name, _, value = pair.partition("=")
+            if not value or name not in _LOG_SETTINGS:
+                known = ", ".join(f"{each}=" for each in _LOG_SETTINGS)
+                raise ValueError(f"--log must be one of {known}, got {pair!r}")
+            if name == "click":
+                settings.setdefault("clicks", []).append(value)
+            elif name == "max_session_clicks":
+                if value != "none" and not value.isdecimal():
+                    raise ValueError(f"max_session_clicks must be a whole number, or none, got {value!r}")
+                settings[name] = None if value == "none" else int(value)
+            else:
+                settings[name] = value
+        return settings
+
+
+def _has_columns(file: str) -> bool:
+    """Tell if a file is a store, or a Parquet file with the columns of impressions."""
+    from perceptrank.io.logs.live import is_address
+    from perceptrank.io.paths import is_store
+    from perceptrank.io.sources import format_of
+
+    if is_address(file) or is_store(Path(file)):
+        return not is_address(file)
+    if file == "-" or format_of(file) != "parquet":
+        return False
+    from perceptrank.io.parquet_columns import column_names
+    from perceptrank.stream.columns import CLICKED, PLACE
+
+    return {PLACE, CLICKED} <= set(column_names(file))
 
 
 def _say_what_is_left_out(features: tuple[str, ...] | None, names: tuple[str, ...]) -> None:

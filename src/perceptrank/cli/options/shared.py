@@ -164,6 +164,41 @@ class Dialect:
     n_threads: Threads = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClickLogs:
+    """Options of reading logs of clicks."""
+
+    from_clicks: Annotated[
+        bool,
+        typer.Option(
+            "--clicks",
+            help="The files are logs of clicks: User Behavior Insights, Metarank, Algolia or Meilisearch events, or a "
+            "table with a row per shown document; an address is that of a live OpenSearch or Elasticsearch.",
+        ),
+    ] = False
+    queries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queries",
+            metavar="FILE",
+            help="With --clicks, queries and what they returned, if they are not among the events; may be repeated.",
+        ),
+        Reads(What.data),
+    ] = None
+    first_place: Annotated[
+        int | None,
+        typer.Option("--first-place", min=0, max=1, help="With --clicks, what positions count from, if not detected."),
+    ] = None
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="With --clicks, how the log is read: kind=, click=, impressions=, max_session_clicks= or since=; may "
+            "be repeated.",
+        ),
+    ] = None
+
+
 def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that takes the options of each group one by one, and hands it the groups."""
     parameters: list[Parameter] = []

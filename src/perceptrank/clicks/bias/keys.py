@@ -19,8 +19,17 @@ _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(_WORD + 1)], np.uint64)  # 
 
 
 def mix(keys: Words, words: Words) -> Words:
-    """Return keys that depend on each bit of earlier keys and of the words (the finalizer of SplitMix64)."""
-    mixed = (keys ^ words) + _ODD
+    """Return keys that depend on each bit of earlier keys and of the words (the finalizer of SplitMix64).
+
+    The two do not commute: document "7" of the query "5" is not document "5" of the query "7".
+
+    Examples
+    --------
+    >>> queries, documents = text_keys(Texts(["5", "7", "5", "7"])), text_keys(Texts(["7", "5", "5", "7"]))
+    >>> len(set(mix(queries, documents).tolist()))
+    4
+    """
+    mixed = (keys * _ODDS[0] ^ words) + _ODD
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _ODDS[0]
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _ODDS[1]
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))

@@ -13,7 +13,7 @@ from typing import Any
 from perceptrank.io.logs.events import Log, join_logs
 from perceptrank.io.tables.delimited import import_polars
 
-_GROUP_ROWS = 2**18
+_GROUP_ROWS = 2**17
 _EVENTS_ONLY = 2**62  # queries that only events name come after the others
 _MOST_LISTS = 64
 

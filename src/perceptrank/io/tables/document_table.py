@@ -417,7 +417,7 @@ class DocumentTable:
                     raise FormatError(self.path, lines[i], 1, problem)
                 value = int(value) if value.is_integer() else value
             text = None if value is None or value == "" else str(value)
-            if text is not None and not text.isascii() and not _is_unicode(text):
+            if text is not None and not text.isascii() and not is_unicode(text):
                 problem = f"{name!r} must be Unicode, got half of a pair of surrogates in {json.dumps(text)[:80]}"
                 raise FormatError(self.path, lines[i], 1, problem)
             ids[i] = text
@@ -467,7 +467,7 @@ def _is_numeric(value: Any) -> bool:
     return is_number(value) if isinstance(value, str) else not isinstance(value, (dict, list))
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Tell texts from those with half of a pair of surrogates, which JSON can write and UTF-8 cannot."""
     try:
         text.encode()

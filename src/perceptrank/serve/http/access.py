@@ -23,7 +23,6 @@ from perceptrank.serve.errors import (
     RateLimitedError,
     ServiceError,
     UnauthorizedError,
-    UnknownError,
 )
 
 
@@ -41,6 +40,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+MOST_DAYS = 36_500  # dates have years of four digits
 SCOPES = ("rank", "feedback", "watch", "admin")
 _FILE = "tokens.json"
 
@@ -99,8 +99,11 @@ class Access:
             )
         if not name or any(token.name == name for token in self.tokens):
             raise InvalidRequestError(f"tokens must have names of their own, got {name!r}", "choose another")
-        if days is not None and not 0 < days < math.inf:
-            raise InvalidRequestError(f"a token must be valid for a number of days > 0, got {days}", "say 30")
+        if days is not None and not 0 < days <= MOST_DAYS:
+            raise InvalidRequestError(
+                f"a token must be valid for a number of days > 0, at most {MOST_DAYS:,}, got {days:g}",
+                "say 30, or nothing for one that does not expire",
+            )
         text = secrets.token_urlsafe(32)
         # Texts of tokens are random and long, so that a plain hash cannot be guessed.
         expires = None if days is None else time.time() + 86_400 * days
@@ -112,7 +115,7 @@ class Access:
         kept = [token for token in self.tokens if token.name != name]
         if len(kept) == len(self.tokens):
             names = ", ".join(token.name for token in kept) or "none"
-            raise UnknownError(f"there is no token {name!r}", f"there are {names}")
+            raise InvalidRequestError(f"there is no token {name!r}", f"there are {names}")
         self._write(kept)
 
     def _write(self, tokens: list[Token]) -> None:

@@ -1,0 +1,78 @@
+"""Logs of clicks on the command line."""
+
+import json
+
+import pytest
+from support.click_logs import write_lines
+
+import perceptrank as pr
+
+QUERY = {"query_id": "q1", "user_query": "shoes", "query_response_hit_ids": ["a", "b", "c"]}
+EVENTS = [
+    {
+        "action_name": action,
+        "query_id": "q1",
+        "timestamp": "2026-01-01T12:00:00Z",
+        "event_attributes": {"object": {"object_id": docid}, "position": {"ordinal": ordinal}},
+    }
+    for action, docid, ordinal in (("impression", "a", 0), ("impression", "b", 1), ("click", "b", 1), ("cart", "b", 1))
+]
+
+
+@pytest.fixture(autouse=True)
+def log(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "events.ndjson", EVENTS)
+    write_lines(tmp_path / "queries.ndjson", [QUERY])
+    (tmp_path / "features.csv").write_text("query,docid,x\nshoes,a,1\nshoes,b,2\nshoes,c,3\n")
+
+
+def test_logs_are_converted_with_their_features(run):
+    result = run("convert", "--clicks", "events.ndjson", "--queries", "queries.ndjson", "clicks.parquet")
+    assert "1 queries, 3 documents, 0 features" in result.stdout
+    assert "positions count from 0 (detected); left out are 1 events of the action 'cart'" in result.stderr
+    assert pr.read_parquet("clicks.parquet").place.tolist() == [1, 2, 0]
+    joined = ("--clicks", "events.ndjson", "--queries", "queries.ndjson", "--features", "features.csv")
+    run(
+        "convert",
+        *joined,
+        "--log",
+        "click=cart",
+        "--log",
+        "impressions=shown",
+        "--first-place",
+        0,
+        "--group",
+        "c.store",
+    )
+    store = pr.open_store("c.store")
+    assert store.X.ravel().tolist() == [1, 2, 3]
+    assert store.clicked.tolist() == [0, 1, 0]
+
+
+def test_learners_of_grades_say_what_is_missing(run):
+    result = run("learn", "--clicks", "events.ndjson", "--queries", "queries.ndjson", code=1)
+    assert "needs the column 'relevance'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--queries", "queries.ndjson"], "error: --queries applies to logs of clicks only: give --clicks"),
+        (["--first-place", "1"], "error: --first-place applies to logs of clicks only: give --clicks"),
+        (["--clicks", "--log", "kinds=ubi"], "error: --log must be one of kind=, click=, "),
+        (["--clicks", "--log", "kind=solr"], "error: kind must be one of"),
+        (["--clicks", "--log", "max_session_clicks=few"], "max_session_clicks must be a whole number, or none"),
+        (["--clicks", "--zero-based"], "error: --zero-based does not apply to logs of clicks"),
+        (["--clicks", "--column", "relevance=x"], "error: relevance does not apply to logs of clicks"),
+        (["--clicks", "--queries", "none.ndjson"], "error: there is no file none.ndjson"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(run, arguments, problem):
+    assert problem in run("convert", "events.ndjson", *arguments, "out.parquet", code=1).stderr
+
+
+def test_a_file_that_is_cut_off_is_named_with_its_line(run, tmp_path):
+    (tmp_path / "half.ndjson").write_text(json.dumps(EVENTS[0]) + '\n{"action_')
+    result = run("convert", "--clicks", "half.ndjson", "out.parquet", code=1)
+    assert result.stderr.startswith("error: half.ndjson:2:")
