@@ -71,6 +71,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/first_use.py
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/click_logs.py
 	$(BIN)/python benchmarks/evaluation.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/nonlinear.py teacher --sets shaped --queries 2000
 	$(BIN)/python benchmarks/history.py

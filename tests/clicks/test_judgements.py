@@ -293,7 +293,7 @@ def test_ties_are_in_the_order_of_the_log():
         ({"model": "pbm"}, "model must be one of 'position', 'dbn', 'cascade', 'coec', 'ctr', got 'pbm'"),
         ({"bias": [1.0, 0.0]}, "bias must be above 0 and at most 1, or NaN, got 0.0 at place 2"),
         ({"bias": [[1.0]]}, "bias must have one probability for each place"),
-        ({"bias": [1.0], "model": "dbn"}, "bias is for the model 'position'"),
+        ({"bias": [1.0], "model": "dbn"}, "`bias` is for the model 'position'"),
         ({"thresholds": (0.5, 0.4)}, "thresholds must be increasing numbers between 0 and 1, got"),
         ({"thresholds": ()}, "thresholds must be increasing"),
         ({"confidence": 95}, "confidence must be between 0 and 1, got 95"),

@@ -124,7 +124,17 @@ def _write_forms(folder: Any) -> dict[str, tuple[Any, Any]]:
     pl.DataFrame(SEEN).write_parquet(folder / "events.parquet")
     query = pl.DataFrame([QUERY]).with_columns(pl.col("timestamp").str.to_datetime("%+"))
     query.write_parquet(folder / "queries.parquet")
+    flat = [
+        {name: each[name] for name in ("action_name", "query_id", "timestamp")}
+        | {"object_id": each["event_attributes"]["object"]["object_id"]}
+        | {"position": each["event_attributes"]["position"]["ordinal"]}
+        for each in SEEN
+    ]
+    pl.DataFrame(flat).write_csv(folder / "flat.csv")
+    pl.DataFrame(flat).write_parquet(folder / "flat.parquet")
     return {
+        "csv": (folder / "flat.csv", [QUERY]),
+        "flat parquet": (folder / "flat.parquet", [QUERY]),
         "lines": (folder / "lines.ndjson", folder / "query.ndjson.gz"),
         "bulk": (folder / "bulk.ndjson", None),
         "answer": (folder / "answer.json", [QUERY]),
@@ -182,6 +192,12 @@ def test_without_impression_events_results_count_as_shown_and_unknown():
     assert rows_of(stream) == [("a", 1, 0), ("b", 2, 0), ("c", 3, 1)]
     assert np.isnan(stream.columns["examined"]).all()
     assert report.first_place is None
+
+
+def test_fields_of_drafts_and_internal_ids_are_read():
+    query = {"query_id": "q1", "user_query": "shoes", "query_response_objects_ids": ["a", "b"]}
+    click = event("click", None) | {"event_attributes": {"object": {"internal_id": "b"}, "position": {}}}
+    assert rows_of(read([click], [query])[0]) == [("a", 1, 0), ("b", 2, 1)]
 
 
 def test_impression_events_of_whole_pages_say_nothing_about_examination():

@@ -82,11 +82,19 @@ def test_metarank_says_what_it_leaves_out():
     assert rows_of(read([RANKING, *others], clicks="purchase")[0])[0] == ("a", 1, 1)
 
 
+def test_metarank_in_parquet(tmp_path):
+    items = RANKING | {"items": [{"id": "a"}, {"id": "7"}], "fields": [{"name": "query", "value": "cat"}]}
+    pl.DataFrame([items, interaction(1, "7") | {"timestamp": "1599391468000"}]).write_parquet(tmp_path / "log.parquet")
+    stream, _ = read(tmp_path / "log.parquet")
+    assert rows_of(stream) == [("a", 1, 0), ("7", 2, 1)]
+    assert stream.columns["user_query"].tolist() == ["cat"]
+
+
 def test_clicks_of_algolia_and_meilisearch_join_the_answers(tmp_path):
     click = {"eventType": "click", "queryID": "q", "objectIDs": ["b", "c"], "positions": [22, 23], "userToken": "u"}
     answer = {"queryID": "q", "query": "cat", "page": 1, "hitsPerPage": 20, "hits": [{"objectID": d} for d in "abc"]}
     write_lines(tmp_path / "clicks.ndjson", [click, click | {"eventType": "conversion"}])
-    (tmp_path / "answers.json").write_text(json.dumps([answer], indent=1))
+    (tmp_path / "answers.json").write_text(json.dumps({"results": [answer]}, indent=1))
     stream, report = read(tmp_path / "clicks.ndjson", tmp_path / "answers.json")
     assert rows_of(stream) == [("a", 21, 0), ("b", 22, 1), ("c", 23, 1)]
     assert report.left_out == {"events of the type 'conversion'": 1}
@@ -111,6 +119,12 @@ def test_a_table_of_clicks_is_read_with_its_features(tmp_path):
     assert np.isnan(stream.columns["examined"]).all()
     blocks = list(pr.scan_clicks(path, report=print, max_bytes=1))
     assert [rows_of(block) for block in blocks] == [rows_of(stream)[:2], rows_of(stream)[2:]]
+
+
+def test_a_table_with_the_names_of_user_behavior_insights_is_a_table():
+    row = {"query_id": "q", "user_query": "shoes", "docid": "a", "place": 1, "clicked": 1}
+    with pytest.raises(pr.FormatError, match="a table must be a file"):
+        pr.read_clicks([row])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])

@@ -29,6 +29,7 @@ _NAMES = (
     "parity",
     "serve",
     "compare",
+    "judge",
     "position-bias",
     "simulate",
     "algorithms",

@@ -1,7 +1,7 @@
 """Files, or standard input, as blocks of judged queries."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +105,10 @@ class Reading(Dialect):
 class ClickReading(Reading, ClickLogs):
     """Files to read that may be logs of clicks."""
 
+    def of_impressions(self) -> "ClickReading":
+        """Take the files for logs of clicks, unless they are stores or Parquet files that have places and clicks."""
+        return self if self.from_clicks or all(map(_has_columns, self.files)) else replace(self, from_clicks=True)
+
     def opened(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None = None) -> "Blocks":
         """Open logs of clicks, or files as others do; raise `ValueError` if an option does not apply to them."""
         if not self.from_clicks:
@@ -149,6 +153,22 @@ class ClickReading(Reading, ClickLogs):
             else:
                 settings[name] = value
         return settings
+
+
+def _has_columns(file: str) -> bool:
+    """Tell if a file is a store, or a Parquet file with the columns of impressions."""
+    from perceptrank.io.logs.live import is_address
+    from perceptrank.io.paths import is_store
+    from perceptrank.io.sources import format_of
+
+    if is_address(file) or is_store(Path(file)):
+        return not is_address(file)
+    if file == "-" or format_of(file) != "parquet":
+        return False
+    from perceptrank.io.parquet_columns import column_names
+    from perceptrank.stream.columns import CLICKED, PLACE
+
+    return {PLACE, CLICKED} <= set(column_names(file))
 
 
 def _say_what_is_left_out(features: tuple[str, ...] | None, names: tuple[str, ...]) -> None:

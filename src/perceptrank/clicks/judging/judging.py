@@ -109,12 +109,7 @@ def judgements(
     1 0.51 (0.47 to 0.54) 2.0
     2 0.11 (0.09 to 0.13) 0.0
     """
-    check_choice("model", model, get_args(ClickModel))
-    if not 0 < as_number(confidence) < 1:
-        raise ParameterError("confidence", "must be between 0 and 1", confidence)
-    bounds = _as_thresholds(thresholds)
-    if bias is not None and model != "position":
-        raise ValueError(f"bias is for the model 'position'; {model!r} has no position bias")
+    bounds = check_settings(model, thresholds, confidence, has_bias=bias is not None)
     known = None if bias is None else bias if isinstance(bias, PositionBias) else _as_bias(bias)
     sums, known = _count(streams, known, is_needed=model == "position")
     table = sums.table()
@@ -123,6 +118,20 @@ def judgements(
     settings = models.Settings(prior, confidence, progress)
     result = _OTHERS[model](table, settings) if known is None else models.position_based(table, known, settings)
     return _sorted(sums, table, result, model, bounds, confidence, known)
+
+
+def check_settings(model: str, thresholds: Sequence[float], confidence: float, *, has_bias: bool) -> tuple[float, ...]:
+    """Return the thresholds as numbers; raise `ValueError` if an argument of `judgements` is invalid."""
+    check_choice("model", model, get_args(ClickModel))
+    if not 0 < as_number(confidence) < 1:
+        raise ParameterError("confidence", "must be between 0 and 1", confidence)
+    if has_bias and model != "position":
+        raise ValueError(f"`bias` is for the model 'position': {model!r} has no position bias")
+    bounds = tuple(as_number(bound) for bound in thresholds)
+    inside = (0.0, *bounds, 1.0)
+    if not bounds or not all(low < high for low, high in pairwise(inside)):
+        raise ParameterError("thresholds", "must be increasing numbers between 0 and 1", tuple(thresholds))
+    return bounds
 
 
 def _count(
@@ -164,14 +173,6 @@ def _as_bias(bias: npt.ArrayLike) -> PositionBias:
         identified=identified,
         reason=tuple("" if known else "NaN in `bias`" for known in identified),
     )
-
-
-def _as_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:
-    bounds = tuple(as_number(bound) for bound in thresholds)
-    inside = (0.0, *bounds, 1.0)
-    if not bounds or not all(low < high for low, high in pairwise(inside)):
-        raise ParameterError("thresholds", "must be increasing numbers between 0 and 1", tuple(thresholds))
-    return bounds
 
 
 def find_grades(low: Floats, high: Floats, thresholds: Sequence[float]) -> Floats:

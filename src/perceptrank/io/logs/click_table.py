@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from perceptrank.io.errors import FileFormatError
+from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import Log, parse_times
-from perceptrank.io.logs.records import Layout
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.tables.columns import listed, normalize
 from perceptrank.io.tables.delimited import import_polars
@@ -46,6 +46,11 @@ def find_layout(path: str, names: Iterable[str], roles: Mapping[str, str | None]
     if layout.get("user_query") == layout["qid"]:
         del layout["user_query"]
     return layout
+
+
+def has_clicks(names: Iterable[str]) -> bool:
+    """Tell if one of the columns of a table says what was clicked."""
+    return any(normalize(name) in _USUAL["clicked"] for name in names)
 
 
 def counts_from_one(layout: Layout) -> bool:

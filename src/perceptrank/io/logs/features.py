@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.io.growing import GrowingArray
-from perceptrank.io.logs.records import is_parquet
+from perceptrank.io.logs.columnar import is_parquet
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.paths import PathLike, find_paths
 from perceptrank.io.tables.columns import Wanted, find_roles, is_kept_apart

@@ -14,22 +14,14 @@ import numpy as np
 from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.logs import click_table, metarank, site_search, ubi
+from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import Log, join_logs
 from perceptrank.io.logs.features import FeatureTable
-from perceptrank.io.logs.joining import (
-    Settings,
-    Votes,
-    count_session_clicks,
-    count_votes,
-    drop_nameless,
-    drop_repeated,
-    pair_documents,
-    place_documents,
-)
-from perceptrank.io.logs.records import Layout, Source, first_record, name_of, read_records
+from perceptrank.io.logs.pairing import Settings, count_session_clicks, drop_nameless, drop_repeated, pair_documents
+from perceptrank.io.logs.placing import Votes, count_votes, place_documents
+from perceptrank.io.logs.records import Source, first_record, name_of, read_records
 from perceptrank.io.logs.report import ClickReport, Counts
 from perceptrank.io.logs.spilling import SpilledLog
-from perceptrank.io.sources import table_format_of_name
 from perceptrank.io.tables.columns import listed
 from perceptrank.io.tables.delimited import as_texts, import_polars
 from perceptrank.stream.columns import CLICKED, DOCID, EXAMINED, PLACE, QID, SESSION, TIME, USER_QUERY, count_gaps
@@ -40,24 +32,20 @@ _KINDS: dict[str, Any] = {"ubi": ubi, "metarank": metarank, "site_search": site_
 
 def find_kind(source: Source) -> str:
     """Tell the kind of a log by its first record; raise `FileFormatError` if it is none that is known."""
-    if isinstance(source, str) and table_format_of_name(source) in ("csv", "tsv"):
-        return "table"
     record = first_record(source)
-    if record.get("event", "") in metarank.EVENTS and not record.keys().isdisjoint(("id", "item", "user", "items")):
+    names = record.keys()
+    is_event = record.get("event", "") in metarank.EVENTS and not names.isdisjoint(("id", "item", "user", "items"))
+    if is_event or {"event", "items", "ranking"} <= names:
         return "metarank"
-    if (
-        not record.keys().isdisjoint(("action_name", "query_response_hit_ids"))
-        or {"query_id", "user_query"} <= record.keys()
-    ):
-        return "ubi"
-    if not record.keys().isdisjoint(site_search.NAMES):
-        return "site_search"
-    if any("click" in name.lower() for name in record):
+    if click_table.has_clicks(names):
         return "table"
-    names = listed(list(record)) or "nothing"
+    if not names.isdisjoint(("action_name", "query_response_hit_ids")) or {"query_id", "user_query"} <= names:
+        return "ubi"
+    if not names.isdisjoint(site_search.NAMES):
+        return "site_search"
+    shown = listed(list(names)) or "nothing"
     raise FileFormatError(
-        name_of(source),
-        f" is no known kind of log: its first record has {names}; `kind=…` says what it is",
+        name_of(source), f" is no known kind of log: its first record has {shown}; `kind=…` says what it is"
     )
 
 

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from perceptrank.io.errors import FileFormatError
 from perceptrank.io.logs.features import FeatureTable
 from perceptrank.io.logs.impressions import ClickLog, find_kind
-from perceptrank.io.logs.joining import Settings
-from perceptrank.io.logs.records import Logs, as_sources
+from perceptrank.io.logs.pairing import Settings
+from perceptrank.io.logs.records import Logs, as_sources, name_of
 from perceptrank.io.logs.report import ClickReport
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Scan
@@ -237,6 +238,8 @@ def _open_log(
     kind = find_kind(sources[0]) if kind == "auto" else kind
     if kind == "table" and (queries is not None or clicks is not None):
         raise ValueError("queries and clicks must not be given for a table: its rows have both")
+    if kind == "table" and not all(isinstance(source, str) for source in sources):
+        raise FileFormatError(name_of(sources[0]), ": a table must be a file; `QueryStream.from_arrays` takes arrays")
     sources = [*([] if queries is None else as_sources(queries, since)), *sources]
     log = ClickLog(kind, sources, clicks, settings, report, progress, roles)
     if feature_paths is not None:

@@ -13,25 +13,30 @@ from datetime import date
 from itertools import islice
 from typing import Any, TypeAlias
 
-from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.errors import FormatError
+from perceptrank.io.logs.columnar import (
+    Layout,
+    is_parquet,
+    kind_of,
+    open_delimited,
+    parquet_schema,
+    read_delimited,
+    read_parquet,
+)
 from perceptrank.io.logs.live import is_address, open_indexes
 from perceptrank.io.paths import PathLike, find_paths
-from perceptrank.io.sources import table_format_of_name
 from perceptrank.io.tables.chunks import Progress, read_chunks, read_head
-from perceptrank.io.tables.columns import Wanted
-from perceptrank.io.tables.delimited import DelimitedTable, import_polars
+from perceptrank.io.tables.delimited import import_polars
 from perceptrank.io.tables.document_table import is_unicode
 from perceptrank.stream.validation import ParameterError
 
 Record: TypeAlias = Mapping[str, Any]
 Logs: TypeAlias = PathLike | Iterable[PathLike] | Iterable[Record] | Callable[[], Iterable[Record]]
 Source: TypeAlias = str | Callable[[], Iterable[Record]]
-# Name of each column, and its path in a record; "[]" stands for the items of a list.
-Layout: TypeAlias = dict[str, tuple[str, ...]]
 
 _BATCH = 20_000
+_LISTS = ("events", "results")  # of records, in one document
 _ACTIONS = ("index", "create")  # of bulk requests, on a line of their own before each record
-_PARQUET = b"PAR1"
 
 
 def as_sources(logs: Any, since: str | date | None = None) -> list[Source]:
@@ -54,21 +59,13 @@ def name_of(source: Source) -> str:
     return source if isinstance(source, str) else getattr(source, "name", "<records>")
 
 
-def is_parquet(source: Source) -> bool:
-    """Tell if a source is a Parquet file."""
-    if not isinstance(source, str) or not os.path.isfile(source):
-        return False
-    with open(source, "rb") as file:
-        return file.read(len(_PARQUET)) == _PARQUET
-
-
 def first_record(source: Source) -> Record:
     """Return the first record; of a Parquet file or a table with a delimiter, the names of its columns."""
     if not isinstance(source, str):
         return next(iter(source()), {})
     if is_parquet(source):
-        return dict.fromkeys(_parquet_schema(source))
-    if table := _open_delimited(source):
+        return dict.fromkeys(parquet_schema(source))
+    if table := open_delimited(source):
         return dict.fromkeys([*table.columns.roles.values(), *table.columns.ignored])
     return next((record for _, record in _json_records(source)), {})
 
@@ -79,38 +76,36 @@ def read_records(source: Source, layout: Layout, progress: Progress | None = Non
         numbered = enumerate(source(), 1)
         yield from _frames(name_of(source), numbered, layout)
     elif is_parquet(source):
-        yield _read_parquet(source, layout)
-    elif table := _open_delimited(source):
-        for frame in table.texts([name for (name,) in layout.values()], progress):
-            yield frame.select(**{column: name for column, (name,) in layout.items()})
+        yield from read_parquet(source, layout)
+    elif table := open_delimited(source):
+        yield from read_delimited(table, layout, progress)
     elif (form := _form_of(source)) == "document":
         yield from _frames(source, _json_records(source), layout)
     else:
-        yield from _read_lines(source, layout, form == "bulk", progress)
-
-
-def _open_delimited(path: str) -> DelimitedTable | None:
-    format = table_format_of_name(path)
-    if format not in ("csv", "tsv"):
-        return None
-    return DelimitedTable(path, format, Wanted({}, required=frozenset(), with_features=False))
+        yield from _read_lines(source, layout, form, progress)
 
 
 def _form_of(path: str) -> str:
-    """Tell lines of records, bulk requests, and documents that hold many records."""
+    """Tell lines of records or of hits, bulk requests, and documents that hold many records."""
     first = next((line for line in read_head(path).splitlines() if line.strip()), b"")
     try:
         record = json.loads(first)
     except ValueError:
         return "document" if first.strip() in (b"{", b"[") else "lines"
-    if not isinstance(record, dict) or "hits" in record or "_source" in record:
+    if not isinstance(record, dict) or "hits" in record or record.keys() <= set(_LISTS):
         return "document"
+    if "_source" in record:
+        return "hits"
     return "bulk" if not record.keys().isdisjoint(_ACTIONS) and len(record) == 1 else "lines"
 
 
-def _read_lines(path: str, layout: Layout, is_bulk: bool, progress: Progress | None) -> Iterator[Any]:
+def _read_lines(path: str, layout: Layout, form: str, progress: Progress | None) -> Iterator[Any]:
     pl = import_polars()
-    whole = layout | ({f"{action}_id": (action, "_id") for action in _ACTIONS} if is_bulk else {})
+    whole = layout
+    if form == "bulk":
+        whole = layout | {f"{action}_id": (action, "_id") for action in _ACTIONS}
+    elif form == "hits":
+        whole = {name: keys if keys == ("_id",) else ("_source", *keys) for name, keys in layout.items()}
     schema = _schema(pl, whole.values())
     waiting = None
     for text, line in read_chunks(path, progress=progress):
@@ -118,7 +113,7 @@ def _read_lines(path: str, layout: Layout, is_bulk: bool, progress: Progress | N
             frame = _select(pl, pl.read_ndjson(text, schema=schema), whole)
         except (pl.exceptions.PolarsError, OverflowError):
             frame = _as_frame(pl, path, list(_parse_lines(path, text, line)), whole)
-        if is_bulk:
+        if form == "bulk":
             frame, waiting = _join_actions(pl, frame, waiting)
         yield frame.select(*layout)
 
@@ -211,6 +206,9 @@ def _unpack(path: str, line: int, record: Any) -> Iterator[Record]:
     if isinstance(hits, dict) and isinstance(hits.get("hits"), list):
         for hit in hits["hits"]:
             yield from _unpack(path, line, hit)
+    elif name := next((name for name in _LISTS if record.keys() == {name} and isinstance(record[name], list)), None):
+        for inner in record[name]:
+            yield from _unpack(path, line, inner)
     elif isinstance(record.get("_source"), dict):
         yield {"_id": record.get("_id"), **record["_source"]}
     else:
@@ -227,8 +225,8 @@ def _frames(path: str, numbered: Iterable[tuple[int, Record]], layout: Layout) -
 def _as_frame(pl: Any, path: str, numbered: list[tuple[int, Record]], layout: Layout) -> Any:
     columns = {}
     for name, keys in layout.items():
-        kind = pl.List(pl.String) if "[]" in keys else pl.String
-        columns[name] = pl.Series(name, [_find(path, line, record, keys) for line, record in numbered], kind)
+        values = [_find(path, line, record, keys) for line, record in numbered]
+        columns[name] = pl.Series(name, values, kind_of(pl, keys))
     return pl.DataFrame(columns)
 
 
@@ -254,46 +252,3 @@ def as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else json.dumps(value)
-
-
-def _parquet_schema(path: str) -> Any:
-    pl = import_polars()
-    try:
-        return pl.read_parquet_schema(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileFormatError(path, f" is no Parquet file, or half of one: {str(error).splitlines()[0]}") from None
-
-
-def _read_parquet(path: str, layout: Layout) -> Any:
-    """Read a Parquet file whose fields are nested as in JSON, or flat, with names that are paths or their ends."""
-    pl = import_polars()
-    schema = _parquet_schema(path)
-    columns = {}
-    for name, keys in layout.items():
-        column, kind = _parquet_field(pl, schema, tuple(key for key in keys if key != "[]"))
-        if kind is None:
-            columns[name] = pl.lit(None, pl.List(pl.String) if "[]" in keys else pl.String)
-        elif "[]" in keys:
-            columns[name] = column.cast(pl.List(pl.String))
-        elif kind.is_temporal():
-            columns[name] = column.dt.epoch("ms").cast(pl.String)
-        elif isinstance(kind, pl.Struct):
-            columns[name] = column.struct.json_encode()
-        else:
-            columns[name] = column.cast(pl.String)
-    try:
-        return pl.read_parquet(path).select(**columns)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileFormatError(path, f" is no Parquet file, or half of one: {str(error).splitlines()[0]}") from None
-
-
-def _parquet_field(pl: Any, schema: Any, keys: tuple[str, ...]) -> tuple[Any, Any]:
-    """Return a column of a Parquet file and its type, None if it has none."""
-    for flat in (".".join(keys), "_".join(keys), keys[-1]):
-        if flat in schema:
-            return pl.col(flat), schema[flat]
-    kind, column = schema.get(keys[0]), pl.col(keys[0])
-    for key in keys[1:]:
-        kind = next((field.dtype for field in getattr(kind, "fields", ()) if field.name == key), None)
-        column = column.struct.field(key)
-    return column, kind

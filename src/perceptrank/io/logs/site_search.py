@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import Log, count_actions, parse_times
-from perceptrank.io.logs.records import Layout
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.tables.delimited import import_polars
 

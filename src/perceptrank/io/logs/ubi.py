@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import Log, count_actions, parse_times
-from perceptrank.io.logs.records import Layout, Record
+from perceptrank.io.logs.records import Record
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.tables.delimited import import_polars
 
@@ -23,8 +24,10 @@ LAYOUT: Layout = {
     "user_query": ("user_query",),
     "time": ("timestamp",),
     "docid": ("event_attributes", "object", "object_id"),
+    "internal_id": ("event_attributes", "object", "internal_id"),
     "ordinal": ("event_attributes", "position", "ordinal"),
     "hits": ("query_response_hit_ids", "[]"),
+    "objects": ("query_response_objects_ids", "[]"),  # in drafts of 1.0
 }
 
 
@@ -38,6 +41,7 @@ def note_version(record: Record, counts: Counts) -> None:
 def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     """Split records into events and queries: an event has an action, a query has none."""
     pl = import_polars()
+    frame = frame.with_columns(docid=pl.coalesce("docid", "internal_id"), hits=pl.coalesce("hits", "objects"))
     action, is_named = pl.col("action"), pl.col("qid").is_not_null() & (pl.col("qid") != "")
     events = frame.filter(action.is_not_null())
     chosen = events.filter(action.is_in([IMPRESSION, *clicks]))

@@ -1,8 +1,4 @@
-"""Impressions from events and queries: which documents were shown where, and which of them were clicked.
-
-Every document that a query returned, that was seen or that was clicked is a row of `pair_documents`; `place_documents`
-gives rows their places, or the reason why they are left out.
-"""
+"""Documents of each query: every one that it returned, that was seen or that was clicked."""
 
 from __future__ import annotations
 
@@ -13,15 +9,6 @@ from perceptrank.io.logs.report import Counts
 from perceptrank.io.tables.delimited import import_polars
 
 MOST_PLACES = 10_000  # as many hits as search engines return
-_CLEAR_SHARE = 0.95  # of the votes
-_REASONS = {
-    1: "of sessions with more than {limit:,} clicks",
-    2: "of queries whose results are unknown",
-    3: "on documents that were not in the list",
-    4: "on documents whose place is unknown",
-    5: "on documents at the place of another one",
-}
-_DOCUMENTS = {4: "documents whose place is unknown", 5: "documents at the place of another one"}
 
 
 class Settings(NamedTuple):
@@ -31,30 +18,6 @@ class Settings(NamedTuple):
     max_session_clicks: int | None
     impressions: str
     window_ms: int | None = None  # after which a click no longer belongs to an impression
-
-
-class Votes(NamedTuple):
-    """Documents whose ordinal says that places are counted from 0, from 1; and those whose place depends on it."""
-
-    zero: int = 0
-    one: int = 0
-    n_needed: int = 0
-
-    def __add__(self, other: Any) -> Votes:
-        return Votes(self.zero + other.zero, self.one + other.one, self.n_needed + other.n_needed)
-
-    def decide(self) -> int | None:
-        """Return what ordinals are counted from, None if no place depends on it; raise if that is ambiguous."""
-        if not self.n_needed:
-            return None
-        total = self.zero + self.one
-        if total and max(self.zero, self.one) >= _CLEAR_SHARE * total:
-            return int(self.one > self.zero)
-        votes = f"{self.zero:,} say 0, {self.one:,} say 1" if total else "none tells"
-        raise ValueError(
-            f"first_place must be 0 or 1 for this log: its positions may be counted from either, of those that can be "
-            f"compared with the order of the results, or begin a list, {votes}"
-        )
 
 
 def drop_nameless(log: Log, counts: Counts) -> Log:
@@ -198,84 +161,3 @@ def _close_windows(pl: Any, events: Any, window_ms: int, counts: Counts) -> Any:
         events["is_late"].sum()
     )
     return events.filter(~pl.col("is_late")).sort("row")
-
-
-def count_votes(pairs: Any) -> Votes:
-    """Count what says from where ordinals are counted: their order among the hits, and where seen lists begin."""
-    pl = import_polars()
-    ordinal, hit = pl.coalesce("shown", "clicked_at"), pl.col("hit")
-    needed = pl.col("is_seen") & (pl.col("shown").is_not_null() | (hit & pl.col("clicked_at")).is_not_null())
-    zero, one, n_needed = pairs.select((ordinal == hit - 1).sum(), one=(ordinal == hit).sum(), n=needed.sum()).row(0)
-    first = pairs.group_by("q").agg(pl.col("shown").min())["shown"]
-    return Votes(zero + int((first == 0).sum()), one + int((first == 1).sum()), n_needed)
-
-
-def place_documents(
-    pairs: Any, queries: Any, robots: Any, first_place: int | None, settings: Settings, counts: Counts
-) -> tuple[Any, Any]:
-    """Return the documents that have a place, or were returned and not seen, in order; and their queries.
-
-    Impression events tell the places, where a query has them: what else it returned was not shown. Where it has none,
-    all that it returned was shown in this order, as far as is known.
-    """
-    pl = import_polars()
-    is_robot = pl.col("session").is_in(robots.implode()).fill_null(False) if len(robots) else pl.lit(False)
-    queries = queries.with_columns(is_robot=is_robot)
-    pairs = pairs.join(queries.select("q", "is_robot"), on="q", how="left")
-    base = 0 if first_place is None else first_place
-    shown, at, hit = (pl.col(name) for name in ("shown", "clicked_at", "hit"))
-    logged, clicked = (pl.when(ordinal >= base).then(ordinal - base + 1) for ordinal in (shown, at))
-    is_clicked, seen, is_seen = pl.col("n") > 0, pl.col("seen"), pl.col("is_seen")
-    in_list = seen | hit.is_not_null()
-    place = (
-        pl.when(~is_seen)
-        .then(hit)
-        .when(seen)
-        .then(pl.coalesce(logged, hit))
-        .when(is_clicked & in_list)
-        .then(pl.coalesce(clicked, hit))
-        .when(in_list)
-        .then(0)
-    )
-    pairs = pairs.with_columns(place=place).with_columns(
-        reason=pl.when("is_robot")
-        .then(1)
-        .when(~pl.col("is_listed"))
-        .then(2)
-        .when(~in_list)
-        .then(3)
-        .when(pl.col("place").is_null())
-        .then(4)
-        .otherwise(0)
-    )
-    dropped = [pairs.filter(pl.col("reason") > 0)]
-    pairs = pairs.filter(pl.col("reason") == 0).sort("q", pl.col("place") == 0, "place", ~pl.col("seen"), "row")
-    is_taken = (
-        (pl.col("place") > 0) & (pl.col("place") == pl.col("place").shift(1)) & (pl.col("q") == pl.col("q").shift(1))
-    )
-    pairs = pairs.with_columns(is_taken=is_taken.fill_null(False))
-    dropped.append(pairs.filter("is_taken").with_columns(reason=pl.lit(5)))
-    pairs = pairs.filter(~pl.col("is_taken"))
-    _count_dropped(pl, dropped, settings, counts)
-    n_robots, n_unlisted = queries.select(
-        pl.col("is_robot").sum(), (~pl.col("is_listed") & ~pl.col("is_robot")).sum()
-    ).row(0)
-    if n_robots:
-        counts.left_out[f"impressions of sessions with more than {settings.max_session_clicks:,} clicks"] += n_robots
-    counts.left_out["queries whose results are unknown"] += n_unlisted
-    unknown = (
-        pl.when(is_seen & (settings.impressions == "seen"))
-        .then((seen | is_clicked).cast(pl.Float64))
-        .otherwise(float("nan"))
-    )
-    counts.repeated += int(pairs.select((pl.col("n").cast(pl.Int64) - 1).clip(0).sum()).item())
-    pairs = pairs.select("q", "docid", "place", clicked="amount", examined=pl.coalesce("examined", unknown))
-    return pairs, queries.join(pairs.select("q"), on="q", how="semi").sort("q")
-
-
-def _count_dropped(pl: Any, parts: list[Any], settings: Settings, counts: Counts) -> None:
-    for part in parts:
-        for reason, n_clicks, n_rows in part.group_by("reason").agg(pl.col("n").sum(), rows=pl.len()).iter_rows():
-            counts.dropped[_REASONS[reason].format(limit=settings.max_session_clicks)] += n_clicks
-            if reason in _DOCUMENTS:
-                counts.left_out[_DOCUMENTS[reason]] += n_rows

@@ -1,0 +1,116 @@
+"""The command `judge`."""
+
+import json
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.options.files import Reads, Writes
+from perceptrank.cli.options.reading import ClickReading
+from perceptrank.cli.options.shared import AsJson
+from perceptrank.cli.terminal.streams import complain, say
+from perceptrank.cli.terminal.tables import ProgressBar, print_json, print_rows
+
+Format = StrEnum("Format", "full quepid workbench")
+Ratings = StrEnum("Ratings", "grade estimate")
+ClickModel = StrEnum("ClickModel", "position dbn cascade coec ctr")
+
+
+def judge(
+    *,
+    out: Annotated[Path, typer.Option(help="File to write: .csv, .jsonl, or .json for the workbench."), Writes()],
+    model: Annotated[
+        ClickModel,
+        typer.Option(
+            help="Model of clicks: by position, simplified DBN, or cascade; COEC as OpenSearch computes it and click "
+            "rates are for comparison."
+        ),
+    ] = ClickModel.position,
+    to: Annotated[
+        Format | None,
+        typer.Option(
+            help="Format: all columns, what Quepid imports, or what OpenSearch's search relevance workbench imports. "
+            "By default it follows from the name."
+        ),
+    ] = None,
+    ratings: Annotated[
+        Ratings, typer.Option(help="Ratings for Quepid and the workbench; documents without one are not written.")
+    ] = Ratings.grade,
+    bias: Annotated[
+        Path | None,
+        typer.Option(
+            help="Position bias, as 'perceptrank position-bias --json' prints it; by default it is estimated from the "
+            "same log."
+        ),
+        Reads(),
+    ] = None,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Bounds between grades, with commas; by default 0.2,0.4,0.6,0.8."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    reading: ClickReading,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the documents of a log of clicks: an estimate with an interval each, and a grade where that is certain.
+
+    Files are logs of clicks, or stores or Parquet files that 'perceptrank convert --clicks' has written.
+
+    Example: perceptrank judge ubi_events.ndjson --queries ubi_queries.ndjson --out judgements.csv
+    """
+    from perceptrank.clicks.judging.judging import THRESHOLDS, check_settings
+    from perceptrank.clicks.judging.writing import format_for
+
+    start = time.perf_counter()
+    format_ = format_for(out) if to is None else to.value
+    bounds = check_settings(
+        model.value,
+        THRESHOLDS if thresholds is None else _as_numbers(thresholds),
+        confidence,
+        has_bias=bias is not None,
+    )
+    known = None if bias is None else _read_bias(bias)
+    sums, bias_sums = pr.clicks.JudgementSums(), pr.clicks.PositionBiasSums()
+    is_estimated = model is ClickModel.position and known is None
+    with ProgressBar("counting clicks") as bar:
+        for block in reading.of_impressions().blocks(bar):
+            sums.add(block)
+            if is_estimated:
+                bias_sums.add(block)
+    if is_estimated:
+        known = bias_sums.estimate()
+    with ProgressBar("judging") as bar:
+        judged = pr.clicks.judgements(
+            sums, cast(Any, model.value), known, thresholds=bounds, confidence=confidence, progress=bar
+        )
+    n_written = judged.write(out, cast(Any, format_), ratings=cast(Any, ratings.value))
+    plain = judged.as_plain()
+    if as_json:
+        print_json(plain | {"out": str(out), "written": n_written, "seconds": round(time.perf_counter() - start, 3)})
+        return
+    for note in judged.notes:
+        complain(note)
+    rows = [{"judgement": f"grade {grade}", "documents": count} for grade, count in plain["grades"].items()]
+    rows += [{"judgement": f"no grade: {why}", "documents": count} for why, count in plain["not graded"].items()]
+    print_rows(rows, f"Judgements by model {judged.model}")
+    size = f"{plain['documents']:,} documents of {plain['queries']:,} queries, {plain['impressions']:,} impressions"
+    say(f"{out}: {n_written:,} of {size}")
+
+
+def _as_numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"`thresholds` must be numbers with commas between them, got {text!r}") from None
+
+
+def _read_bias(path: Path) -> "pr.clicks.PositionBias":
+    try:
+        return pr.clicks.PositionBias.from_plain(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} is not what 'perceptrank position-bias --json' prints ({what})") from None
