@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from urllib.parse import urlsplit
 
 import pytest
 from support.engines import opensearch_server
+from support.index_stand_in import as_records, as_rows, make_ubi_log
 from support.ltr_stand_in import RealIndexes, RefusalError, served
 
+import perceptrank as pr
 from perceptrank.io.engine_server import EngineError
 from perceptrank.io.logs.live import read_index
 
@@ -103,44 +104,31 @@ class ElasticsearchApi:
 
 @pytest.mark.parametrize("api", ["opensearch", "elasticsearch"])
 def test_each_document_is_read_once_while_others_write(opensearch, api):
-    """Documents are added, changed and deleted, and segments merged, from the first document on to the last."""
+    """Documents are added, changed and deleted, and segments merged, from the first page on to the last."""
     index = f"busy_{api}"
     create(opensearch, index, n_shards=3)
-    expected = make_events(20_000)
+    expected = make_events(12_000)
     write(opensearch, index, expected)
-    stop, n_written = threading.Event(), 0
-
-    def keep_writing():
-        nonlocal n_written
-        while not stop.is_set():
-            at = 20_000 + 50 * n_written
-            write(opensearch, index, make_events(50, at) | {f"e{i}": {"action_name": "late"} for i in range(30)})
-            send(
-                opensearch,
-                "POST",
-                f"/{index}/_delete_by_query?conflicts=proceed",
-                {"query": {"ids": {"values": [f"e{100 + n_written}"]}}},
-            )
-            send(opensearch, "POST", f"/{index}/_forcemerge?max_num_segments=1")
-            n_written += 1
-
+    later = dict(expected)
+    documents = {}
     with served(ElasticsearchApi(opensearch)) as stand_in:
-        documents = read_index(stand_in if api == "elasticsearch" else opensearch, index, page_size=250)
-        sources = [next(documents)]
-        writer = threading.Thread(target=keep_writing)
-        writer.start()
-        try:
-            sources += documents
-        finally:
-            stop.set()
-            writer.join()
-    assert n_written >= 2
-    assert len(sources) == 20_000
-    assert {source.pop("_id"): source for source in sources} == expected
+        reader = read_index(stand_in if api == "elasticsearch" else opensearch, index, page_size=250)
+        for n_read, document in enumerate(reader):
+            assert documents.setdefault(document.pop("_id"), document) is document, "it was read twice"
+            if n_read % 1500 == 0:
+                changes = make_events(50, 12_000 + n_read)
+                changes |= {f"e{i}": {"action_name": "late"} for i in range(n_read + 700, n_read + 900)}
+                write(opensearch, index, changes)
+                gone = [f"e{i}" for i in range(n_read + 1000, n_read + 1100)]
+                erase = "".join(json.dumps({"delete": {"_id": key}}) + "\n" for key in gone)
+                assert not send(opensearch, "POST", f"/{index}/_bulk", erase.encode())["errors"]
+                send(opensearch, "POST", f"/{index}/_forcemerge?max_num_segments=1")
+                later |= changes
+                later = {key: source for key, source in later.items() if key not in gone}
+    assert documents == expected
     assert count_points(opensearch) == 0
-    later = read_all(opensearch, index, page_size=5000)
-    assert len(later) == 20_000 + 50 * n_written - min(n_written, 20_000 - 100)
-    assert later["e0"] == {"action_name": "late"}
+    send(opensearch, "POST", f"/{index}/_refresh")
+    assert read_all(opensearch, index, page_size=5000) == later
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 7])
@@ -154,15 +142,9 @@ def test_documents_with_equal_keys_are_not_skipped(opensearch, page_size):
     assert read_all(opensearch, "daily-0,daily-2", page_size=page_size) == make_events(40) | make_events(40, 80)
 
 
-@pytest.mark.parametrize("kind", ["as UBI has it", "as OpenSearch guesses it", "a keyword"])
-def test_since(opensearch, kind):
-    mapping = {
-        "as UBI has it": MAPPING,
-        "as OpenSearch guesses it": {},
-        "a keyword": {"properties": {"timestamp": {"type": "keyword"}}},
-    }[kind]
-    index = f"since_{kind.replace(' ', '_').lower()}"
-    create(opensearch, index, 2, mapping)
+@pytest.mark.parametrize("index", ["since_mapped", "since_guessed"])
+def test_since(opensearch, index):
+    create(opensearch, index, 2, MAPPING if index == "since_mapped" else {})
     events = make_events(300) | {"timeless": {"action_name": "click"}}
     write(opensearch, index, events)
     expected = {
@@ -170,6 +152,33 @@ def test_since(opensearch, kind):
     }
     assert 50 < len(expected) < 250
     assert read_all(opensearch, index, since="2026-11-20T11:00:00.019+01:00", page_size=11) == expected
+
+
+def test_clicks_are_those_of_the_documents(opensearch):
+    events, queries = make_ubi_log()
+    create(opensearch, "ubi_events", 3)
+    create(opensearch, "ubi_queries")
+    write(opensearch, "ubi_events", events)
+    write(opensearch, "ubi_queries", queries)
+    expected = pr.read_clicks(as_records(events), as_records(queries))
+    assert as_rows(pr.read_clicks(opensearch)) == as_rows(expected)
+    assert as_rows(pr.QueryStream.concatenate(list(pr.scan_clicks(opensearch)))) == as_rows(expected)
+    later = pr.read_clicks(opensearch, since="2026-11-15")
+    assert later.qids.tolist() == expected.qids.tolist()[42:]
+    assert count_points(opensearch) == 0
+
+
+def test_since_needs_dates(opensearch):
+    for kind in ("text", "keyword", "long"):
+        create(opensearch, f"times_{kind}", 2, {"properties": {"timestamp": {"type": kind}}})
+        with pytest.raises(
+            EngineError, match=f"`since` needs timestamp to be a date; .* has it as {kind} in the index"
+        ):
+            read_all(opensearch, f"times_{kind}", since="2026-11-20")
+    create(opensearch, "timeless", 2, {})
+    write(opensearch, "timeless", {f"e{i}": {"action_name": "click"} for i in range(50)})
+    assert len(read_all(opensearch, "timeless", page_size=7, since="2026-11-20")) == 50
+    assert count_points(opensearch) == 0
 
 
 def test_what_cannot_be_read(opensearch):
@@ -196,19 +205,25 @@ def test_what_cannot_be_read(opensearch):
     assert count_points(opensearch) == 0
 
 
-def test_a_point_in_time_or_an_index_that_is_gone(opensearch):
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("/_search/point_in_time/_all", r"\(reading the index 'going'\): the engine has dropped its point in time"),
+        ("/going", r"with status 404: no such index \[going\]"),
+    ],
+)
+def test_a_point_in_time_or_an_index_that_is_deleted(opensearch, path, problem):
     create(opensearch, "going")
     write(opensearch, "going", make_events(30))
-    for method, path in [("DELETE", "/_search/point_in_time/_all"), ("DELETE", "/going")]:
-        documents = read_index(opensearch, "going", page_size=10)
-        next(documents)
-        assert count_points(opensearch) == 1
-        send(opensearch, method, path)
-        with pytest.raises(
-            EngineError, match=r"\(reading the index 'going'\): the engine has dropped its point in time"
-        ):
-            list(documents)
-        assert count_points(opensearch) == 0
+    documents = read_index(opensearch, "going", page_size=10)
+    next(documents)
+    assert count_points(opensearch) == 1
+    send(opensearch, "DELETE", path)
+    with pytest.raises(EngineError, match=problem):
+        list(documents)
+    assert count_points(opensearch) == 0
+    if path != "/going":
+        send(opensearch, "DELETE", "/going")
 
 
 READER = """

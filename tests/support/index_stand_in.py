@@ -22,7 +22,7 @@ class IndexStandIn:
     def __init__(self, engine="opensearch", *, authorization=None, seed=0):
         self.engine, self.authorization, self.rng = engine, authorization, random.Random(seed)
         self.indexes, self.points, self.asked, self.failing = {}, {}, [], []
-        self.n_opened, self.times_are_text = 0, False
+        self.n_opened, self.type_of_times = 0, "date"
 
     def write(self, index, documents, n_shards=1):
         """Add documents, given by id, to random shards."""
@@ -44,6 +44,8 @@ class IndexStandIn:
         match method, path:
             case "GET", "/":
                 return {"version": VERSIONS[self.engine]}
+            case "GET", _ if path.endswith("/_field_caps"):
+                return {"fields": {"timestamp": {self.type_of_times: {}}}}
             case "POST", "/_search":
                 return self._search(body)
             case "DELETE", _ if path == opening:
@@ -68,10 +70,7 @@ class IndexStandIn:
     def _search(self, body):
         if (pit := body["pit"]["id"]) not in self.points:
             raise RefusalError(404, "No search context found for id [7]")
-        if self.times_are_text and "timestamp" in str(body["sort"]):
-            raise RefusalError(400, "Text fields are not optimised for sorting: set fielddata=true on [timestamp]")
-        by_time = [] if self.times_are_text else [{"timestamp": {"unmapped_type": "date"}}]
-        assert body["sort"] == [*by_time, "_seq_no", "_index"]
+        assert body["sort"] == ["_seq_no", "_index"]
         assert body["size"] <= 10_000
         hits = self.points.pop(pit)
         point, _, use = pit.rpartition(".")
@@ -79,9 +78,7 @@ class IndexStandIn:
         self.points[pit] = hits
         found = [hit for hit in hits if selects(body.get("query"), hit["_source"])]
         for hit in found:
-            time = [] if self.times_are_text else [hit["_source"].get("timestamp", "9")]
-            # Elasticsearch breaks ties by itself
-            hit["sort"] = [*time, *hit["keys"][: 3 if self.engine == "elasticsearch" else 2]]
+            hit["sort"] = list(hit["keys"][: 3 if self.engine == "elasticsearch" else 2])  # it breaks ties by itself
         left = [hit for hit in found if hit["sort"] > body.get("search_after", [])]
         page = sorted(self.rng.sample(left, len(left)), key=lambda hit: hit["sort"])[: body["size"]]
         return {"pit_id": pit, "timed_out": False, "_shards": {"failed": 0}, "hits": {"hits": page}}
@@ -98,3 +95,30 @@ def selects(query, source):
     times, without = query["bool"]["should"]
     assert without == {"bool": {"must_not": {"exists": {"field": "timestamp"}}}}
     return source.get("timestamp") is None or source["timestamp"] >= times["range"]["timestamp"]["gte"]
+
+
+def make_ubi_log():
+    """60 queries with their impressions and clicks: events and queries, by id."""
+    queries, events = {}, {}
+    for k in range(60):
+        at, hits = f"2026-11-{1 + k // 3:02}T10:{k:02}", [f"d{(k + i) % 11}" for i in range(5)]
+        query = {"query_id": f"q{k}", "user_query": f"shoes {k % 4}", "query_response_hit_ids": hits}
+        queries[f"doc{k}"] = query | {"timestamp": f"{at}:00.000Z"}
+        for i, hit in enumerate(hits[: 3 + k % 3], 1):
+            where = {"object": {"object_id": hit}, "position": {"ordinal": i}}
+            event = {"query_id": f"q{k}", "event_attributes": where, "timestamp": f"{at}:0{i}.000Z"}
+            events[f"see{k}-{i}"] = event | {"action_name": "impression"}
+            if (k * i) % 3 == 1:
+                events[f"click{k}-{i}"] = event | {"action_name": "click"}
+    return events, queries
+
+
+def as_records(documents):
+    return [source | {"_id": key} for key, source in documents.items()]
+
+
+def as_rows(stream):
+    """All that a log of clicks tells, as lists."""
+    columns = [stream.docids, stream.place, stream.clicked, stream.examined]
+    queries = [stream.qids, stream.columns["time"], stream.columns["user_query"]]
+    return [column.tolist() for column in (stream.offsets, *columns, *queries)]

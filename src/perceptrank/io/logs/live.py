@@ -18,7 +18,8 @@ _ENGINE = "OpenSearch or Elasticsearch"
 _FIRST_PAUSE = 0.5  # seconds; doubled before each further attempt
 _TIME = "timestamp"
 # A sequence number is unique in a shard, hence so are these keys, but for the shards of one index.
-_SORT = [{_TIME: {"unmapped_type": "date"}}, "_seq_no", "_index"]
+# Not the time: engines skip documents without one, if these take more than a page.
+_SORT = ["_seq_no", "_index"]
 _EVENTS, _QUERIES = "ubi_events", "ubi_queries"
 
 
@@ -81,9 +82,9 @@ def read_index(
 ) -> Iterator[dict[str, Any]]:
     """Return an iterator over all documents of an index, each once, as they are when the first is asked for.
 
-    What is written, changed or deleted later is not seen. Documents are sorted by their `timestamp`, if the index has
-    it as a date, a number or a keyword, and else as they were written. They come in pages; the engine keeps the point
-    in time until the iterator ends, fails or is closed, or five minutes after the last page if this process is killed.
+    What is written, changed or deleted later is not seen. Documents come in the order in which they were written to
+    their shard; those of several indexes are mixed. The engine keeps the point in time until the iterator ends, fails
+    or is closed, or five minutes after the last page if this process is killed.
 
     Parameters
     ----------
@@ -119,14 +120,17 @@ class _Index:
 
     def __init__(self, server: EngineServer, name: str, retries: int) -> None:
         self.server, self.name, self.retries = server, name, retries
+        self._path = f"/{quote(name, safe=',*')}"
 
     def documents(self, search: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield what a search finds, page by page."""
         api, pit = self._open()
         try:
+            if "query" in search:
+                self._check_times()
             while True:
                 search["pit"] = {"id": pit, "keep_alive": _KEEP_ALIVE}
-                page = self._search(search)
+                page = self._ask("POST", "/_search?allow_partial_search_results=false", search)
                 pit = page.get("pit_id", pit)
                 hits = self._check(page)
                 is_last = len(hits) < search["size"]
@@ -144,23 +148,19 @@ class _Index:
             with suppress(EngineError):  # it ends by itself, and what led here is more important
                 self.server.ask("DELETE", api.path, {api.id_name: pit})
 
-    def _search(self, search: dict[str, Any]) -> Any:
-        path = "/_search?allow_partial_search_results=false"
-        try:
-            return self._ask("POST", path, search)
-        except EngineError as error:
-            if error.status != 400 or _TIME not in str(error):
-                raise
-            if "query" in search:
-                raise EngineError(f"{error}: `since` needs an index that has {_TIME} as a date", error.status) from None
-        search["sort"] = _SORT[1:]  # the engine cannot sort by a text
-        return self._ask("POST", path, search)
+    def _check_times(self) -> None:
+        """Raise `EngineError` if times are not dates: engines compare texts word by word."""
+        kinds = self._ask("GET", f"{self._path}/_field_caps?fields={_TIME}")["fields"].get(_TIME, {})
+        if others := kinds.keys() - {"date", "date_nanos"}:
+            raise EngineError(
+                f"`since` needs {_TIME} to be a date; {self.server.engine} at {self.server.address} has it as "
+                f"{' and '.join(sorted(others))} in the index {self.name!r}: read all, and select by `time`"
+            )
 
     def _open(self) -> tuple[_Api, str]:
         for api in self._list_apis():
-            path = f"/{quote(self.name, safe=',*')}{api.path}?keep_alive={_KEEP_ALIVE}"
             try:
-                return api, self._ask("POST", path)[api.id_name]
+                return api, self._ask("POST", f"{self._path}{api.path}?keep_alive={_KEEP_ALIVE}")[api.id_name]
             except EngineError as error:
                 if error.status == 404 and "no such index" in str(error):
                     raise EngineError(
