@@ -86,7 +86,8 @@ class Texts(Sequence[str]):
         return np.diff(self.starts)
 
     @property
-    def _bytes(self) -> Bytes:
+    def encoded(self) -> Bytes:
+        """The bytes of all texts, one after the other."""
         return self.content[int(self.starts[0]) : int(self.starts[-1])]
 
     @property
@@ -158,7 +159,7 @@ class Texts(Sequence[str]):
             equal = self.lengths == other.lengths
             ours, theirs = (texts if equal.all() else texts[equal] for texts in (self, other))
             unequal = np.zeros(int(ours.starts[-1] - ours.starts[0]) + 1, np.int64)
-            np.cumsum(ours._bytes != theirs._bytes, out=unequal[1:])
+            np.cumsum(ours.encoded != theirs.encoded, out=unequal[1:])
             equal[equal] = np.diff(unequal[ours.starts - ours.starts[0]]) == 0
             return equal
         return np.asarray(self) == np.asarray(other if isinstance(other, Texts) else list(other), object)
