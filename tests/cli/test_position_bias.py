@@ -30,7 +30,18 @@ def test_position_bias_is_that_of_the_library(run, store):
 
 
 def test_a_file_without_clicks_is_refused(run, tmp_path):
-    pr.write_letor(pr.mslr_shaped(3, n_documents=4), tmp_path / "judged.txt")
-    error = run("position-bias", tmp_path / "judged.txt", code=1).stderr
+    pr.write_store(pr.mslr_shaped(3, n_documents=4), tmp_path / "judged")
+    error = run("position-bias", tmp_path / "judged", code=1).stderr
     assert "position bias needs the columns place and clicked" in error
     assert "--confidence must be between 0 and 1" in run("position-bias", "x", "--confidence=2", code=1).stderr
+
+
+def test_position_bias_of_a_log_is_that_of_its_impressions(run, tmp_path):
+    lines = ["impression,query,docid,place,clicked"]
+    lines += [f"{i},shoes,{'ab'[i % 2]},1,{i % 3 % 2}\n{i},shoes,{'ba'[i % 2]},2,{i % 5 % 2}" for i in range(60)]
+    (tmp_path / "log.csv").write_text("\n".join(lines), encoding="utf-8")
+    printed = json.loads(run("position-bias", tmp_path / "log.csv", "--json").stdout)
+    printed.pop("seconds")
+    bias = pr.clicks.position_bias(pr.read_clicks(tmp_path / "log.csv"))
+    assert bias.identified.all()
+    assert printed == bias.as_plain()
