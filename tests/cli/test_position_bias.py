@@ -33,7 +33,10 @@ def test_a_file_without_clicks_is_refused(run, tmp_path):
     pr.write_store(pr.mslr_shaped(3, n_documents=4), tmp_path / "judged")
     error = run("position-bias", tmp_path / "judged", code=1).stderr
     assert "position bias needs the columns place and clicked" in error
-    assert "--confidence must be between 0 and 1" in run("position-bias", "x", "--confidence=2", code=1).stderr
+    assert (
+        "--confidence must be between 0 and 1"
+        in run("position-bias", tmp_path / "judged", "--confidence=2", code=1).stderr
+    )
 
 
 def test_position_bias_of_a_log_is_that_of_its_impressions(run, tmp_path):

@@ -707,7 +707,9 @@ def _check_judged(columns: Mapping[str, Any]) -> None:
 def missing_columns(stream: QueryStream, needing: str, names: Sequence[str]) -> ValueError:
     """Return the error for a stream without columns that something needs."""
     missing = " and ".join(repr(name) for name in names if name not in stream.columns)
-    advice = "; clicks are not grades: `clicks.judgements` makes judgements of them" if _is_ungraded(stream, names) else ""
+    advice = (
+        "; clicks are not grades: `clicks.judgements` makes judgements of them" if _is_ungraded(stream, names) else ""
+    )
     has = ", ".join(stream.columns)
     return ValueError(f"{needing} needs the column {missing}, and the stream has only {has}{advice}")
 
