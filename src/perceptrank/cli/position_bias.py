@@ -41,8 +41,7 @@ def position_bias(
     """Estimate from a log of clicks how often users look at each place, relative to the first.
 
     Where documents never change places, the log cannot tell this from how good they are: such places are reported as
-    not identified, with the reason. Files are logs of clicks, or stores or Parquet files that 'perceptrank convert
-    --clicks' has written.
+    not identified, with the reason. Files are as for 'perceptrank judge'.
 
     Example: perceptrank position-bias ubi_events.ndjson --queries ubi_queries.ndjson --places 10
     """
