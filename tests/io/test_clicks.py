@@ -194,6 +194,12 @@ def test_without_impression_events_results_count_as_shown_and_unknown():
     assert report.first_place is None
 
 
+def test_of_two_documents_at_one_place_the_one_that_was_seen_stays():
+    stream, report = read([event("impression", "b", 1), event("click", "a")], [QUERY], first_place=1)
+    assert rows_of(stream) == [("b", 1, 0), ("c", 0, 0)]
+    assert report.dropped == {"on documents at the place of another one": 1}
+
+
 def test_fields_of_drafts_and_internal_ids_are_read():
     query = {"query_id": "q1", "user_query": "shoes", "query_response_objects_ids": ["a", "b"]}
     click = event("click", None) | {"event_attributes": {"object": {"internal_id": "b"}, "position": {}}}

@@ -19,6 +19,7 @@ from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.columns import DOCID
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.query_stream import QueryStream, missing_columns
+from perceptrank.stream.sparse import AnyFeatures, concatenate_features
 from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import check_choice
 
@@ -180,7 +181,7 @@ class Judgements:
             If judgements have no features: how many are left out.
         """
         rating = {(query, docid): value for query, docid, value in self.rated(ratings)}
-        rows: list[Any] = []
+        rows: list[AnyFeatures] = []
         qids: list[str] = []
         docids: list[str] = []
         names: tuple[str, ...] | None = None
@@ -189,6 +190,8 @@ class Judgements:
         for block in as_blocks(features, required=True):
             if block.docids is None:
                 raise missing_columns(block, "joining judgements", (DOCID,))
+            if rows and names != block.feature_names:
+                raise ValueError(f"blocks must have the same features, got {names} and {block.feature_names}")
             names = block.feature_names
             queries = np.repeat(np.array(query_texts(block), object), np.diff(block.offsets)).tolist()
             found: list[int] = []
@@ -198,12 +201,12 @@ class Judgements:
                     qids.append(key[0])
                     docids.append(key[1])
                     grades.append(value)
-            rows.append(block.to_dense().X[np.array(found, np.int64)])
+            rows.append(block.X[np.array(found, np.int64)])
         if not grades:
             raise ValueError(f"none of {n_rated:,} judgements has features: queries or document ids differ")
         if rating:
             warnings.warn(f"{len(rating):,} judgements without features are left out", stacklevel=2)
-        return QueryStream.from_arrays(np.concatenate(rows), grades, qid=qids, docids=docids, feature_names=names)
+        return QueryStream.from_arrays(concatenate_features(rows), grades, qid=qids, docids=docids, feature_names=names)
 
     def write(self, path: str | os.PathLike[str], to: Format | None = None, *, ratings: Ratings = "grade") -> int:
         """Write the judgements to a file, atomically.

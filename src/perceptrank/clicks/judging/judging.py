@@ -89,6 +89,11 @@ def judgements(
 
     Notes
     -----
+    Intervals do not use the prior: the estimate of a document that was seen seldom may lie outside its interval.
+
+    Intervals hold for users who follow the model. Under users who stop at a good document, documents below it are seen
+    less than the position bias says: with many impressions, intervals of "position" are then too narrow.
+
     Memory is that of `JudgementSums`: it grows with the number of different (query, document, place), not with the
     number of impressions.
 

@@ -15,7 +15,7 @@ from perceptrank.clicks.judging.sums import CountTable
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 
 MAX_RANK = 20  # of OpenSearch's COEC, unless it is told otherwise
-_AT_ONCE = 2**15  # documents
+_AT_ONCE = 2**20  # numbers in a table of documents by places
 
 Progress = Callable[[int, int], object]
 
@@ -60,8 +60,9 @@ def position_based(table: CountTable, bias: PositionBias, settings: Settings) ->
     exposure, low, high = np.zeros(n_pairs), np.zeros(n_pairs), np.ones(n_pairs)
     # Documents share the error of their places: its interval is one for all places at once, by Bonferroni.
     quantile = -float(ndtri((1.0 - settings.confidence) / 2 / max(1, int(bias.identified.sum()) - 1)))
-    for start in range(0, n_pairs, _AT_ONCE):
-        part = slice(start, min(start + _AT_ONCE, n_pairs))
+    at_once = max(1, _AT_ONCE // len(bias.examination))
+    for start in range(0, n_pairs, at_once):
+        part = slice(start, min(start + at_once, n_pairs))
         rows = slice(*np.searchsorted(table.pair, [part.start, part.stop]))
         cells = _Cells(table, np.flatnonzero(is_known[rows]) + rows.start, part, bias)
         exposure[part] = cells.exposure

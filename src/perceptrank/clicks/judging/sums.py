@@ -111,6 +111,8 @@ class JudgementSums:
             self._tables = [_joined(self._tables)]
 
     def __add__(self, other: JudgementSums) -> JudgementSums:
+        if not isinstance(other, JudgementSums):
+            return NotImplemented
         total = JudgementSums()
         total.n_impressions = self.n_impressions + other.n_impressions
         total.n_nameless = self.n_nameless + other.n_nameless

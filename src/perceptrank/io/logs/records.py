@@ -23,8 +23,8 @@ from perceptrank.io.logs.columnar import (
     read_delimited,
     read_parquet,
 )
-from perceptrank.io.logs.live import is_address, open_indexes
-from perceptrank.io.paths import PathLike, find_paths
+from perceptrank.io.logs.live import open_indexes
+from perceptrank.io.paths import PathLike, find_paths, is_address
 from perceptrank.io.tables.chunks import Progress, read_chunks, read_head
 from perceptrank.io.tables.delimited import import_polars
 from perceptrank.io.tables.document_table import is_unicode
@@ -35,14 +35,16 @@ Logs: TypeAlias = PathLike | Iterable[PathLike] | Iterable[Record] | Callable[[]
 Source: TypeAlias = str | Callable[[], Iterable[Record]]
 
 _BATCH = 20_000
+_CHUNK_BYTES = 16 * 2**20  # polars parses larger chunks faster, with all threads
 _LISTS = ("events", "results")  # of records, in one document
 _ACTIONS = ("index", "create")  # of bulk requests, on a line of their own before each record
 
 
 def as_sources(logs: Any, since: str | date | None = None) -> list[Source]:
     """Return the sources of a log: paths, records in memory, or callables that return an iterator of records."""
-    if is_address(logs):
-        return list(open_indexes(logs, since))
+    addresses = [logs] if isinstance(logs, str) else logs
+    if isinstance(addresses, list) and addresses and all(map(is_address, addresses)):
+        return [index for address in addresses for index in open_indexes(address, since)]
     if since is not None:
         raise ParameterError("since", "applies to the address of a live index only: files are read whole", since)
     if callable(logs):
@@ -108,7 +110,7 @@ def _read_lines(path: str, layout: Layout, form: str, progress: Progress | None)
         whole = {name: keys if keys == ("_id",) else ("_source", *keys) for name, keys in layout.items()}
     schema = _schema(pl, whole.values())
     waiting = None
-    for text, line in read_chunks(path, progress=progress):
+    for text, line in read_chunks(path, size=_CHUNK_BYTES, progress=progress):
         try:
             frame = _select(pl, pl.read_ndjson(text, schema=schema), whole)
         except (pl.exceptions.PolarsError, OverflowError):
