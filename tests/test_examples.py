@@ -17,7 +17,7 @@ from support.shop import make_shop
 import perceptrank as pr
 
 EXAMPLES = ROOT / "examples"
-SHOWN = [name for name in PAGES if name == "docs/start.md" or name.startswith("docs/cookbook/")]
+SHOWN = [name for name in PAGES if name in ("docs/start.md", "docs/clicks.md") or name.startswith("docs/cookbook/")]
 
 
 def run(name, folder, *words):
@@ -171,6 +171,24 @@ def test_the_figures_of_the_start_are_those_of_its_code(tmp_path):
     assert drawn == sorted(re.findall(r"figures/(start-\S+\.svg)", shown))
     for name in drawn:
         assert words_of(tmp_path / name) == words_of(figures / name), name
+
+
+@pytest.mark.engine
+def test_the_figure_of_clicks_is_that_of_its_code(tmp_path):
+    """It is drawn again: the same words, and the same dots and intervals."""
+    pytest.importorskip("matplotlib")
+    runpy.run_path(str(ROOT / "docs" / "figures" / "draw_clicks.py"))["main"](tmp_path)
+    kept = ROOT / "docs" / "figures" / "clicks.svg"
+    assert "](figures/clicks.svg)" in PAGES["docs/clicks.md"]
+    assert words_of(tmp_path / "clicks.svg") == words_of(kept)
+    drawn, shown = (
+        re.findall(r'<(?:use|path)[^>]*? (?:x|d)="[^"]*"', path.read_text(encoding="utf-8"))
+        for path in (tmp_path / "clicks.svg", kept)
+    )
+    assert len(drawn) == len(shown) > 200
+    for one, other in zip(drawn, shown, strict=True):
+        a, b = ([float(number) for number in re.findall(r"-?\d+\.?\d*", text)] for text in (one, other))
+        assert a == pytest.approx(b, abs=0.1)
 
 
 def words_of(path):

@@ -186,3 +186,11 @@ def test_hashes_tell_texts_apart(texts, data):
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1)))
     assert names[rows].hashes().tolist() == names.hashes()[rows].tolist()
     assert names[1:].hashes().tolist() == names.hashes()[1:].tolist()
+
+
+@given(st.lists(st.text("ab", max_size=2), max_size=8), st.data())
+def test_texts_are_compared_one_by_one(texts, data):
+    others = data.draw(st.lists(st.text("ab", max_size=2), min_size=len(texts), max_size=len(texts)))
+    expected = [text == other for text, other in zip(texts, others, strict=True)]
+    assert (Texts(texts) == Texts(others)).tolist() == expected
+    assert (Texts(["a", *texts])[1:] == Texts(["bb", *others])[1:]).tolist() == expected

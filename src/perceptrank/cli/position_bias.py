@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.reading import ClickReading
 from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.streams import say
 from perceptrank.cli.terminal.tables import ProgressBar, print_json, print_rows
@@ -35,20 +35,20 @@ def position_bias(
     ] = Method.auto,
     places: Annotated[int | None, typer.Option(min=1, help="Number of places; by default all that were shown.")] = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    reading: Reading,
+    reading: ClickReading,
     as_json: AsJson = False,
 ) -> None:
     """Estimate from a log of clicks how often users look at each place, relative to the first.
 
     Where documents never change places, the log cannot tell this from how good they are: such places are reported as
-    not identified, with the reason.
+    not identified, with the reason. Files are as for 'perceptrank judge'.
 
-    Example: perceptrank position-bias impressions.parquet --method swaps --places 10
+    Example: perceptrank position-bias ubi_events.ndjson --queries ubi_queries.ndjson --places 10
     """
     start = time.perf_counter()
     with ProgressBar("counting clicks") as bar:
         bias = pr.clicks.position_bias(
-            reading.blocks(bar), method=cast(Any, method.value), places=places, confidence=confidence
+            reading.of_impressions().blocks(bar), method=cast(Any, method.value), places=places, confidence=confidence
         )
     if as_json:
         print_json(bias.as_plain() | {"seconds": round(time.perf_counter() - start, 3)})

@@ -241,6 +241,14 @@ def read_parquet(
     )
 
 
+def _as_strings(pa: Any, texts: Texts) -> Any:
+    """Return texts as an array of strings, without a Python object for each; raise if they are not UTF-8."""
+    starts, content = pa.py_buffer(texts.starts - texts.starts[0]), pa.py_buffer(texts.encoded)
+    strings = pa.LargeStringArray.from_buffers(len(texts), starts, content)
+    strings.validate(full=True)
+    return strings.cast(pa.string())
+
+
 def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     """Convert a block to a table; raise `ValueError` if it differs from the schema, if there is one."""
     columns: dict[str, Any] = {
@@ -270,7 +278,7 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
         if name in values or name in written:
             column_values = values[name] if name in values else column.filled(block.n_documents)
             is_text = isinstance(column_values, Texts)
-            columns[name] = pa.array(column_values.tolist(), pa.string()) if is_text else pa.array(column_values)
+            columns[name] = _as_strings(pa, cast(Texts, column_values)) if is_text else pa.array(column_values)
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described)})
     if schema is not None and table.schema != schema:
         old, new = ([f"{field.name} ({field.type})" for field in fields] for fields in (schema, table.schema))

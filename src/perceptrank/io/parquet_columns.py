@@ -29,6 +29,7 @@ from perceptrank.stream.columns import (
 )
 from perceptrank.stream.query_stream import MISSING
 from perceptrank.stream.sparse import MOST_FEATURES, AnyFeatures, SparseFeatures
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import as_grades, as_identifiers, check_choice, check_finite, without_missing
 
 _TAIL_BYTES = 8
@@ -291,7 +292,7 @@ class Columns:
             values[RELEVANCE] = as_grades(columns[self._relevance].to_numpy(zero_copy_only=False), len(X))
         for name, chosen in self._columns.items():
             column = find_column(name)
-            read = columns[chosen].to_pylist() if column.is_text else columns[chosen].to_numpy(zero_copy_only=False)
+            read = _as_texts(columns[chosen]) if column.is_text else columns[chosen].to_numpy(zero_copy_only=False)
             values[name] = column.convert(read, len(X), "document")
         return Piece(X, starts.tolist(), ids[starts].tolist(), values)
 
@@ -355,6 +356,17 @@ def _is_list(pa: Any, kind: Any) -> bool:
 def _is_text(pa: Any, kind: Any) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _as_texts(column: Any) -> Texts:
+    """Return texts, or whole numbers as texts, without a Python object for each."""
+    pa, _ = import_pyarrow()
+    texts = column.cast(pa.large_string())
+    texts.validate(full=True)  # that they are UTF-8
+    _, starts, content = texts.buffers()
+    bounds = np.frombuffer(starts, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    used = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
+    return Texts._trusted(used.copy(), bounds - bounds[0])
 
 
 def index_columns(schema: Any) -> list[str]:

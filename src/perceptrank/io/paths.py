@@ -13,6 +13,11 @@ Source: TypeAlias = PathLike | IO[bytes]
 MANIFEST = "manifest.json"  # of a store
 
 
+def is_address(source: object) -> bool:
+    """Tell the address of a server, or of an index, from a path."""
+    return isinstance(source, str) and source.startswith(("http://", "https://"))
+
+
 def find_files(paths: Source | Iterable[Source]) -> list[Source]:
     """Resolve paths to files: a folder to the files in it, a glob pattern to its matches.
 
@@ -43,11 +48,15 @@ def find_files(paths: Source | Iterable[Source]) -> list[Source]:
             files += inside
         elif path.exists():
             files.append(path)
-        elif glob.has_magic(str(source)):
+        elif glob.has_magic(str(source)) and not is_address(source):
             matching = sorted(file for file in glob.glob(str(source), recursive=True) if Path(file).is_file())
             if not matching:
                 raise FileNotFoundError(f"no file matches {source}")
             files += matching
+        elif is_address(source):  # which may hold a password
+            raise FileNotFoundError(
+                "an address of a live engine is no file: it is read as a log of clicks, by read_clicks or --clicks"
+            )
         else:
             raise FileNotFoundError(f"there is no file {source}")
     if not files:

@@ -60,7 +60,7 @@ def format_of(source: Source) -> Format:
     path = Path(source)
     if is_store(path):
         return "store"
-    first = find_files(path)[0]
+    first = find_files(source)[0]
     if not is_rereadable(first):
         return "letor"  # peeking into a pipe would consume it
     with open(first, "rb") as file:  # type: ignore[arg-type]

@@ -371,6 +371,8 @@ def split_columns(
 
 def differences(values: Values, others: Values) -> Bools:
     """Tell which values of a column differ from others; missing ones are alike."""
+    if isinstance(values, Texts) and isinstance(others, Texts):
+        return ~np.asarray(values == others, dtype=bool)
     unequal = np.asarray(values) != np.asarray(others)
     if isinstance(values, Texts) or isinstance(others, Texts):
         return np.asarray(unequal, dtype=bool)

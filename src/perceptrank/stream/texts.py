@@ -86,6 +86,11 @@ class Texts(Sequence[str]):
         return np.diff(self.starts)
 
     @property
+    def encoded(self) -> Bytes:
+        """The bytes of all texts, one after the other."""
+        return self.content[int(self.starts[0]) : int(self.starts[-1])]
+
+    @property
     def nbytes(self) -> int:
         """Number of bytes of the texts and of their bounds."""
         return int(self.starts[-1] - self.starts[0]) + self.starts.nbytes
@@ -150,6 +155,13 @@ class Texts(Sequence[str]):
             return np.array([text == other for text in self.tolist()], bool)
         if not isinstance(other, Iterable):
             return NotImplemented
+        if isinstance(other, Texts) and len(other) == len(self):
+            equal = self.lengths == other.lengths
+            ours, theirs = (texts if equal.all() else texts[equal] for texts in (self, other))
+            unequal = np.zeros(int(ours.starts[-1] - ours.starts[0]) + 1, np.int64)
+            np.cumsum(ours.encoded != theirs.encoded, out=unequal[1:])
+            equal[equal] = np.diff(unequal[ours.starts - ours.starts[0]]) == 0
+            return equal
         return np.asarray(self) == np.asarray(other if isinstance(other, Texts) else list(other), object)
 
     __hash__ = None  # type: ignore[assignment]

@@ -157,8 +157,7 @@ class ClickReading(Reading, ClickLogs):
 
 def _has_columns(file: str) -> bool:
     """Tell if a file is a store, or a Parquet file with the columns of impressions."""
-    from perceptrank.io.logs.live import is_address
-    from perceptrank.io.paths import is_store
+    from perceptrank.io.paths import is_address, is_store
     from perceptrank.io.sources import format_of
 
     if is_address(file) or is_store(Path(file)):

@@ -22,6 +22,7 @@ _FUNCTIONS = {
     "read_parquet": "convert --group",
     "read_table": "convert --group",
     "Store.compact": "perceptrank convert STORE STORE",
+    "clicks.judgements": "perceptrank judge",
 }
 
 

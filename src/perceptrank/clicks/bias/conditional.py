@@ -149,24 +149,19 @@ def _information(cells: Cells, totals: Floats, expected: Floats) -> Floats:
     return np.asarray(np.diag(cells.per_place(expected)) - (table.T @ scaled).toarray())
 
 
-def covariance(information: Floats, scores: Floats, reference: int = 0) -> Floats:
-    """Return the covariance of logarithms relative to the reference place: at least what independent clicks have.
+def covariance(information: Floats, scores: Floats) -> Floats:
+    """Return the covariance of logarithms relative to the first place: at least what independent clicks have.
 
     Parameters
     ----------
     information : array of shape (places, places)
-        Of the model, in which all clicks are independent; may be singular for a common factor of all places.
+        Of the model, in which all clicks are independent; each row adds up to 0.
     scores : array of shape (places, places)
         Sum of outer products of the scores of clusters: what the clicks themselves say of their variance.
     """
-    n = len(information)
-    contrasts = np.eye(n) - np.eye(n)[reference]
-    inverse = np.linalg.pinv(information, rcond=1e-13, hermitian=True)
-    kept = np.arange(n) != reference
-    wide = np.zeros((n, n))
-    model = (contrasts @ inverse @ contrasts.T)[np.ix_(kept, kept)]
-    robust = (contrasts @ inverse @ scores @ inverse @ contrasts.T)[np.ix_(kept, kept)]
-    wide[np.ix_(kept, kept)] = widest(model, robust)
+    wide = np.zeros_like(information)
+    model = np.linalg.inv(information[1:, 1:])
+    wide[1:, 1:] = widest((model + model.T) / 2, model @ scores[1:, 1:] @ model)
     return wide
 
 

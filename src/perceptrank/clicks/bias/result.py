@@ -135,7 +135,9 @@ class PositionBias:
         places = plain["places"]
 
         def column(name: str) -> Floats:
-            return np.array([np.nan if row[name] is None else row[name] for row in places], float)
+            unbounded = {True: np.inf if name == "high" else np.nan, False: np.nan}
+            values = [unbounded[row["identified"]] if row[name] is None else row[name] for row in places]
+            return np.array(values, float)
 
         rows = [[np.nan if value is None else value for value in row] for row in plain["log_covariance"]]
         examination, covariance = column("examination"), np.array(rows, float)
@@ -163,7 +165,7 @@ class PositionBias:
 
 
 def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return float(value) if np.isfinite(value) else None
 
 
 def _listed(places: list[int]) -> str:

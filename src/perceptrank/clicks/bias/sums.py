@@ -149,10 +149,12 @@ class PositionBiasSums:
         shown, clicks = _sum(self._shown, np.zeros(n)), _sum(self._clicks, np.zeros(n))
         method, estimate, why = self._estimate(shown)
         error = ndtri((1 + confidence) / 2) * np.sqrt(np.diag(estimate.covariance))
+        with np.errstate(over="ignore"):  # hardly any clicks: no upper bound
+            low, high = np.exp(estimate.log_examination - error), np.exp(estimate.log_examination + error)
         return PositionBias(
             examination=np.exp(estimate.log_examination),
-            low=np.exp(estimate.log_examination - error),
-            high=np.exp(estimate.log_examination + error),
+            low=low,
+            high=high,
             log_covariance=estimate.covariance,
             clicks=clicks,
             shown=shown,

@@ -50,11 +50,6 @@ class LiveIndex:
         return read_index(self.url, self.index, since=self.since)
 
 
-def is_address(logs: Any) -> bool:
-    """Tell the address of a server or an index from the path of a file."""
-    return isinstance(logs, str) and logs.startswith(("http://", "https://"))
-
-
 def open_indexes(address: str, since: str | date | None = None) -> list[LiveIndex]:
     """Return the index that an address names, or, for the address of a server alone, those of UBI: queries, events.
 

@@ -23,8 +23,8 @@ from perceptrank.io.logs.columnar import (
     read_delimited,
     read_parquet,
 )
-from perceptrank.io.logs.live import is_address, open_indexes
-from perceptrank.io.paths import PathLike, find_paths
+from perceptrank.io.logs.live import open_indexes
+from perceptrank.io.paths import PathLike, find_paths, is_address
 from perceptrank.io.tables.chunks import Progress, read_chunks, read_head
 from perceptrank.io.tables.delimited import import_polars
 from perceptrank.io.tables.document_table import is_unicode
@@ -42,8 +42,9 @@ _ACTIONS = ("index", "create")  # of bulk requests, on a line of their own befor
 
 def as_sources(logs: Any, since: str | date | None = None) -> list[Source]:
     """Return the sources of a log: paths, records in memory, or callables that return an iterator of records."""
-    if is_address(logs):
-        return list(open_indexes(logs, since))
+    addresses = [logs] if isinstance(logs, str) else logs
+    if isinstance(addresses, list) and addresses and all(map(is_address, addresses)):
+        return [index for address in addresses for index in open_indexes(address, since)]
     if since is not None:
         raise ParameterError("since", "applies to the address of a live index only: files are read whole", since)
     if callable(logs):
@@ -74,8 +75,10 @@ def first_record(source: Source) -> Record:
 def read_records(source: Source, layout: Layout, progress: Progress | None = None) -> Iterator[Any]:
     """Read a source as data frames with the columns of a layout: texts, lists of texts, or null."""
     if not isinstance(source, str):
-        numbered = enumerate(source(), 1)
-        yield from _frames(name_of(source), numbered, layout)
+        for frame in _frames(name_of(source), enumerate(source(), 1), layout):
+            if progress is not None:
+                progress(0)  # its size is not known
+            yield frame
     elif is_parquet(source):
         yield from read_parquet(source, layout)
     elif table := open_delimited(source):
