@@ -78,7 +78,10 @@ def test_position_bias_may_come_from_another_log(run, impressions):
         ([1, 0.5], "TypeError"),
         (plain | {"places": [], "log_covariance": []}, "for 0 places"),
         (plain | {"log_covariance": [[0]]}, "log_covariance must have a row and a column for each place"),
-        (plain | {"places": dark, "log_covariance": [[0, 0], [0, 0]]}, "examination of place 2 must be above 0, got -1"),
+        (
+            plain | {"places": dark, "log_covariance": [[0, 0], [0, 0]]},
+            "examination of place 2 must be above 0, got -1",
+        ),
     ):
         Path("bias.json").write_text(json.dumps(wrong))
         error = run("judge", "log", "--bias", "bias.json", "--out", "judged.csv", code=1).stderr
