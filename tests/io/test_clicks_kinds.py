@@ -79,6 +79,7 @@ def test_metarank_says_what_it_leaves_out():
         "interactions of the type 'purchase'": 1,
         "events that are there twice": 1,
     }
+    assert read([RANKING, interaction(1, "a", type=None)])[1].left_out == {"interactions of the type None": 1}
     assert rows_of(read([RANKING, *others], clicks="purchase")[0])[0] == ("a", 1, 1)
 
 
@@ -103,6 +104,15 @@ def test_clicks_of_algolia_and_meilisearch_join_the_answers(tmp_path):
     assert rows_of(stream) == [("0", 1, 1), ("1", 2, 0)]
     with pytest.raises(ValueError, match="1 of queries whose results are unknown"):
         pr.read_clicks([click])
+
+
+@pytest.mark.parametrize("offset", [-5, 10**12])
+def test_answers_that_begin_nowhere_begin_at_the_first_place(offset):
+    click = {"eventType": "click", "queryID": "q", "objectIDs": [], "positions": []}
+    stream, report = read([click], [{"queryID": "q", "offset": offset, "hits": [{"objectID": "a"}, {"objectID": "b"}]}])
+    assert rows_of(stream) == [("a", 1, 0), ("b", 2, 0)]
+    assert sum(report.noted.values()) == 1
+    assert report.dropped == {"without a document": 1}
 
 
 def test_a_table_of_clicks_is_read_with_its_features(tmp_path):
@@ -137,7 +147,9 @@ def test_tables_written_from_a_stream_are_read_back(tmp_path, suffix):
         place=[1, 3, 0, 1],
         clicked=[0, 0.25, 0, 1],
         examined=[1, np.nan, 0, np.nan],
+        propensity=[0.5, 1, np.nan, np.nan],
         columns={
+            "policy": ["fair-pairs:1", ""],
             "time": np.array(["2026-01-01T00:00", "NaT"], "datetime64[ms]"),
             "session": ["s", ""],
             "user_query": ["é", "u"],
@@ -158,6 +170,7 @@ def test_tables_written_from_a_stream_are_read_back(tmp_path, suffix):
         ("qid,docid,place,clicked\n1,a,1,yes\n", "clicks.csv:2:4: clicked must be a number .*, got 'yes'"),
         ("qid,docid,place,clicked\n1,a,1,-1\n", "column 'clicked' must hold numbers >= 0, got '-1'"),
         ("qid,docid,place,clicked,examined\n1,a,1,0,7\n", "column 'examined' must hold 0, 1, or nothing, got 7"),
+        ("qid,docid,place,clicked,propensity\n1,a,1,0,0\n", "'propensity' must hold probabilities above 0.*, got 0"),
         ("qid,docid,place,clicked\n1,a,1,0,5\n", "clicks.csv:2:5: a row must have 4 cells"),
     ],
 )

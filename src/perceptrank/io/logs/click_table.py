@@ -20,8 +20,10 @@ _USUAL: dict[str, tuple[str, ...]] = {
     "place": ("place", "position", "rank", "ordinal", "pos"),
     "clicked": ("clicked", "click", "clicks", "is_click", "is_clicked"),
     "examined": ("examined",),
+    "propensity": ("propensity",),
     "time": ("time", "timestamp"),
     "session": ("session", "session_id"),
+    "policy": ("policy",),
     "user_query": ("user_query", "query_text", "query", "search_query", "search_term"),
 }
 _REQUIRED = ("qid", "docid", "place", "clicked")
@@ -68,6 +70,10 @@ def split_records(frame: Any, path: str, layout: Layout, counts: Counts) -> Log:
     examined = _numbers(pl, path, names.get("examined", ""), frame["examined"])
     if (wrong := examined.filter((examined != 0) & (examined != 1))).len():
         raise FileFormatError(path, f": column {names['examined']!r} must hold 0, 1, or nothing, got {wrong[0]:g}")
+    propensity = _numbers(pl, path, names.get("propensity", ""), frame["propensity"])
+    if (wrong := propensity.filter((propensity <= 0) | (propensity > 1))).len():
+        rule = "must hold probabilities above 0, or nothing"
+        raise FileFormatError(path, f": column {names['propensity']!r} {rule}, got {wrong[0]:g}")
     counts.noted["numbers of clicks above 1, taken as 1"] += int((clicked > 1).sum())
     places = frame["place"].cast(pl.Float64, strict=False)
     is_unshown = (places == 0).fill_null(False) if counts_from_one(layout) else pl.lit(False)
@@ -76,12 +82,14 @@ def split_records(frame: Any, path: str, layout: Layout, counts: Counts) -> Log:
         "docid",
         "session",
         "user_query",
+        "policy",
         is_click=pl.lit(False),
         ordinal=pl.when(~is_unshown & (places == places.floor())).then(places.cast(pl.Int64, strict=False)),
         has_ordinal=~is_unshown,
         time=parse_times(pl, frame["time"], counts),
         amount=clicked.clip(0, 1),
         examined=examined,
+        propensity=propensity,
         hit=pl.when(is_unshown).then(pl.lit(0, pl.Int64)),
     )
     clicks = rows.filter(pl.col("amount") > 0).with_columns(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from perceptrank.io.logs.events import Log
+from perceptrank.io.logs.events import MOST_PLACES, Log
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.tables.delimited import import_polars
-
-MOST_PLACES = 10_000  # as many hits as search engines return
 
 
 class Settings(NamedTuple):
@@ -91,6 +89,7 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
         clicked_at=pl.when(is_click).then(ordinal),
         amount="amount",
         examined="examined",
+        propensity="propensity",
         hit="hit",
         row=pl.col("row").cast(pl.Int64),
     )
@@ -104,6 +103,7 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
         clicked_at=nothing,
         amount=pl.lit(0.0),
         examined=pl.lit(None, pl.Float64),
+        propensity=pl.lit(None, pl.Float64),
         hit=pl.col("hit").cast(pl.Int64),
         row=pl.col("hit").cast(pl.Int64) - MOST_PLACES * 1000,
     )
@@ -117,6 +117,7 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
             pl.col("clicked_at").min(),
             pl.col("amount").max(),
             pl.col("examined").max(),
+            pl.col("propensity").max(),
             pl.col("hit").min(),
             pl.col("row").min(),
             last_shown=pl.col("shown").max(),
@@ -142,7 +143,7 @@ def _join_queries(pl: Any, events: Any, given: Any, counts: Counts) -> Any:
     counts.noted["queries with several lists of results, of which the first is taken"] += int(
         (known["n_lists"] > 1).sum()
     )
-    logged = events.group_by("qid").agg(*first, time)
+    logged = events.group_by("qid").agg(*first, time, policy=pl.col("policy").drop_nulls().first())
     qids = pl.concat([given.select("qid"), events.select("qid")]).unique(maintain_order=True)
     both = (
         qids.with_row_index("q").join(known, on="qid", how="left").join(logged, on="qid", how="left", suffix="_logged")
@@ -150,6 +151,7 @@ def _join_queries(pl: Any, events: Any, given: Any, counts: Counts) -> Any:
     return both.sort("q").select(
         "q",
         "qid",
+        "policy",
         user_query=pl.coalesce("user_query", "user_query_logged"),
         session=pl.coalesce("session_logged", "session"),
         time=pl.coalesce("time", "time_logged"),

@@ -120,7 +120,9 @@ def place_documents(
         .otherwise(float("nan"))
     )
     counts.repeated += int(pairs.select((pl.col("n").cast(pl.Int64) - 1).clip(0).sum()).item())
-    pairs = pairs.select("q", "docid", "place", clicked="amount", examined=pl.coalesce("examined", unknown))
+    pairs = pairs.select(
+        "q", "docid", "place", "propensity", clicked="amount", examined=pl.coalesce("examined", unknown)
+    )
     return pairs, queries.join(pairs.select("q"), on="q", how="semi").sort("q")
 
 

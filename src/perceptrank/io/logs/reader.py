@@ -101,7 +101,8 @@ def read_clicks(
     -------
     QueryStream
         Impressions in the order in which the log names them first, queries before events, without grades, with the
-        columns ``docid``, ``place``, ``clicked``, ``examined``, ``time``, ``session`` and ``user_query``.
+        columns ``docid``, ``place``, ``clicked``, ``examined``, ``time``, ``session`` and ``user_query``; of tables
+        that have them, also ``propensity`` and ``policy``.
 
     Raises
     ------
