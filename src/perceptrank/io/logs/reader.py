@@ -95,7 +95,7 @@ def read_clicks(
     report : callable, optional
         Called with a `ClickReport` at the end, instead of a warning. ``print`` will do.
     progress : callable, optional
-        Called with the number of bytes read so far and in total.
+        Called with the number of bytes read so far and in total, both without records and live indexes.
 
     Returns
     -------
