@@ -2,8 +2,8 @@
 
 Events have an `id`, `qid`, `docid`, `session`, `is_click` (else it is an impression), `user_query`, `ordinal`,
 `has_ordinal` (which may be none that is valid) and `time`; `amount` is 1 for a click. Known of tables only are
-`examined`, `propensity`, `policy`, and `hit`, 0 for what was not shown. Queries have a `qid`, `user_query`, `hits`, `session`, `time`, and the
-`offset` of the first hit.
+`examined`, `propensity`, `policy`, and `hit`, 0 for what was not shown. Queries have a `qid`, `user_query`, `hits`,
+`session`, `time`, and the `offset` of the first hit.
 """
 
 from __future__ import annotations
