@@ -418,11 +418,11 @@ def test_a_log_with_features_becomes_a_stream_of_graded_queries(judged):
     features = pr.QueryStream.from_arrays(
         X, qid=np.repeat(QUERIES, 3), docids=docids, place=[1, 2, 3] * 4, clicked=[0] * 12
     )
-    stream = judged.to_stream(features)
+    stream = judged.to_stream(features, "grade")
     assert stream.qids.tolist() == QUERIES
     assert stream.relevance.tolist() == [4.0, 0.0] * 4
     np.testing.assert_array_equal(stream.X, X[[0, 1, 3, 4, 6, 7, 9, 10]])
-    assert judged.to_stream([features[:2], features[2:]], "estimate").n_documents == 12
+    assert judged.to_stream([features[:2], features[2:]]).n_documents == 12
     assert judged.to_stream(features.to_sparse()).is_sparse
     with pytest.raises(ValueError, match="blocks must have the same features"):
         judged.to_stream([features[:2], features[2:].with_features(X[6:], feature_names=["a", "b"])])
