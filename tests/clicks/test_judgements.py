@@ -429,9 +429,9 @@ def test_a_log_with_features_becomes_a_stream_of_graded_queries(judged):
     # Impressions of the same query: the features are those of the first.
     asked = features.with_columns({"user_query": ["hats"] * 4})
     with pytest.warns(UserWarning, match="6 judgements without features are left out"):
-        first = judged.to_stream(asked)
+        first = judged.to_stream(asked, "grade")
     np.testing.assert_array_equal(first.X, X[:2])
-    with pytest.raises(ValueError, match="none of 8 judgements has features"):
+    with pytest.raises(ValueError, match="none of 12 judgements has features"):
         judged.to_stream(features.with_columns({"user_query": ["other"] * 4}))
 
 
