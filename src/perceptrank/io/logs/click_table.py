@@ -66,6 +66,8 @@ def split_records(frame: Any, path: str, layout: Layout, counts: Counts) -> Log:
     frame = frame.with_columns(*absent).filter(~pl.all_horizontal(pl.all().is_null() | (pl.all() == "")))
     clicked = _numbers(pl, path, names["clicked"], frame["clicked"]).fill_null(0.0)
     examined = _numbers(pl, path, names.get("examined", ""), frame["examined"])
+    if (wrong := examined.filter((examined != 0) & (examined != 1))).len():
+        raise FileFormatError(path, f": column {names['examined']!r} must hold 0, 1, or nothing, got {wrong[0]:g}")
     counts.noted["numbers of clicks above 1, taken as 1"] += int((clicked > 1).sum())
     places = frame["place"].cast(pl.Float64, strict=False)
     is_unshown = (places == 0).fill_null(False) if counts_from_one(layout) else pl.lit(False)
@@ -82,7 +84,9 @@ def split_records(frame: Any, path: str, layout: Layout, counts: Counts) -> Log:
         examined=examined,
         hit=pl.when(is_unshown).then(pl.lit(0, pl.Int64)),
     )
-    clicks = rows.filter(pl.col("amount") > 0).with_columns(is_click=pl.lit(True), hit=pl.lit(None, pl.Int64))
+    clicks = rows.filter(pl.col("amount") > 0).with_columns(
+        is_click=pl.lit(True), has_ordinal=pl.lit(False), hit=pl.lit(None, pl.Int64)
+    )
     return Log.of(pl, pl.concat([rows.with_columns(amount=pl.lit(0.0)), clicks]))
 
 

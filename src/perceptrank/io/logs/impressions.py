@@ -71,7 +71,7 @@ class ClickLog:
         if kind == "table":
             is_ours = all(click_table.counts_from_one(self.layout(source)) for source in sources)
             first_place = 1 if is_ours and settings.first_place is None else settings.first_place
-            self._settings = settings._replace(impressions="shown", first_place=first_place)
+            self._settings = settings._replace(impressions="shown", first_place=first_place, is_table=True)
 
     def layout(self, source: Source) -> Layout:
         """Return where the fields stand in the records of a source."""

@@ -18,6 +18,7 @@ class Settings(NamedTuple):
     max_session_clicks: int | None
     impressions: str
     window_ms: int | None = None  # after which a click no longer belongs to an impression
+    is_table: bool = False  # with one row for each document of an impression
 
 
 def drop_nameless(log: Log, counts: Counts) -> Log:
@@ -63,6 +64,10 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
         events.select((pl.col("is_click") & (pl.col("time") < pl.col("begun"))).sum()).item()
     )
     ordinal, is_click = pl.col("ordinal"), pl.col("is_click")
+    if settings.is_table:
+        rows = events.filter(~is_click).select("q", "docid")
+        again = "rows that name a document of their impression again: is the id of the impression in another column?"
+        counts.left_out[again] += len(rows) - rows.n_unique()
     is_valid = ordinal.is_between(0, MOST_PLACES)
     counts.noted[f"positions that are not whole numbers from 0 to {MOST_PLACES:,}, ignored"] += int(
         events.select((pl.col("has_ordinal") & ~is_valid.fill_null(False)).sum()).item()
