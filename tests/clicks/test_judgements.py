@@ -447,3 +447,9 @@ def test_the_summary_adds_up(judged):
     assert plain["documents"] == plain["graded"] + sum(plain["not graded"].values()) == 12
     assert plain["grades"] == {"0": 4, "4": 4}
     assert (plain["queries"], plain["impressions"]) == (4, 404)
+
+
+def test_documents_without_ids_are_not_said_to_be_unshown():
+    log = pr.QueryStream.from_arrays(np.empty((2, 0)), group=[2], docids=["", ""], place=[1, 2], clicked=[1, 0])
+    with pytest.raises(ValueError, match="no document with an id was shown: those that were shown have no id"):
+        pr.clicks.judgements(log)

@@ -198,6 +198,12 @@ def test_a_click_on_what_was_not_shown_is_left_out_and_counted(tmp_path):
     assert rows_of(pr.QueryStream.concatenate(pr.scan_clicks(path, report=print))) == rows_of(stream)
 
 
+def test_places_of_a_table_count_from_0_if_the_caller_says_so(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("qid,docid,place,clicked\n1,a,0,1\n1,b,1,0\n")
+    assert rows_of(read(path, first_place=0)[0]) == [("a", 1, 1), ("b", 2, 0)]
+
+
 def test_rows_of_several_impressions_under_one_id_are_counted(tmp_path):
     path = tmp_path / "clicks.csv"
     path.write_text("query_id,session_id,docid,place,clicked\nx,1,a,1,1\nx,1,b,2,0\nx,2,a,1,0\nx,2,b,2,1\n")

@@ -60,7 +60,7 @@ def counts_from_one(layout: Layout) -> bool:
     return normalize(layout["place"][0]) == "place"
 
 
-def split_records(frame: Any, path: str, layout: Layout, counts: Counts) -> Log:
+def split_records(frame: Any, path: str, layout: Layout, first_place: int | None, counts: Counts) -> Log:
     """Return an impression event for each row, and a click for those that were clicked."""
     pl = import_polars()
     names = {role: name for role, (name,) in layout.items()}
@@ -76,7 +76,7 @@ def split_records(frame: Any, path: str, layout: Layout, counts: Counts) -> Log:
         raise FileFormatError(path, f": column {names['propensity']!r} {rule}, got {wrong[0]:g}")
     counts.noted["numbers of clicks above 1, taken as 1"] += int((clicked > 1).sum())
     places = frame["place"].cast(pl.Float64, strict=False)
-    is_unshown = (places == 0).fill_null(False) if counts_from_one(layout) else pl.lit(False)
+    is_unshown = (places == 0).fill_null(False) if counts_from_one(layout) and first_place != 0 else pl.lit(False)
     rows = frame.select(
         "qid",
         "docid",

@@ -117,7 +117,7 @@ class ClickLog:
             layout = self.layout(source)
             for frame in read_records(source, layout, progress):
                 if self._kind == "table":
-                    log = click_table.split_records(frame, name_of(source), layout, counts)
+                    log = click_table.split_records(frame, name_of(source), layout, self._settings.first_place, counts)
                 else:
                     log = self._module.split_records(frame, self._clicks, counts)
                 yield drop_nameless(log, counts)
