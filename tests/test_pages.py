@@ -12,6 +12,7 @@ from typer.main import get_command
 
 import perceptrank as pr
 from perceptrank.cli.app import app
+from perceptrank.stream import columns
 
 # Pages whose commands are a server's, or whose learners would be known to all tests; and the tests that follow them.
 ELSEWHERE = {"docs/serve.md": "serve/test_walk.py", "docs/learners/your-own.md": "learners/test_your_own.py"}
@@ -32,8 +33,10 @@ def in_the_shop(shop, tmp_path, monkeypatch):
     shutil.copytree(shop, tmp_path / "shop")
     monkeypatch.chdir(tmp_path / "shop")
     monkeypatch.setenv("MPLBACKEND", "agg")
-    known = set(pr.algorithms())
+    known, declared = set(pr.algorithms()), set(columns.declared())
     yield
+    for name in set(columns.declared()) - declared:  # of the page on data: in other tests they are features
+        columns.withdraw(name)
     for name in set(pr.algorithms()) - known:  # of --plugin
         pr.unregister(name)
 

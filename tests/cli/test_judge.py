@@ -72,9 +72,21 @@ def test_position_bias_may_come_from_another_log(run, impressions):
     Path("bias.json").write_text(run("position-bias", "log", "--json").stdout)
     printed = json.loads(run("judge", "log", "--bias", "bias.json", "--out", "judged.csv", "--json").stdout)
     assert printed["position bias"] == pr.clicks.position_bias(impressions).as_plain()
-    Path("bias.json").write_text("[1, 0.5]")
-    error = run("judge", "log", "--bias", "bias.json", "--out", "judged.csv", code=1).stderr
-    assert "bias.json is not what 'perceptrank position-bias --json' prints" in error
+    plain = pr.clicks.position_bias(impressions).as_plain()
+    dark = [plain["places"][0], plain["places"][1] | {"examination": -1}]
+    for wrong, problem in (
+        ([1, 0.5], "TypeError"),
+        (plain | {"places": [], "log_covariance": []}, "for 0 places"),
+        (plain | {"log_covariance": [[0]]}, "log_covariance must have a row and a column for each place"),
+        (
+            plain | {"places": dark, "log_covariance": [[0, 0], [0, 0]]},
+            "examination of place 2 must be above 0, got -1",
+        ),
+    ):
+        Path("bias.json").write_text(json.dumps(wrong))
+        error = run("judge", "log", "--bias", "bias.json", "--out", "judged.csv", code=1).stderr
+        assert "bias.json is not what 'perceptrank position-bias --json' prints" in error
+        assert problem in error
 
 
 def test_other_tools_get_their_formats(run, impressions):

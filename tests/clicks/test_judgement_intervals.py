@@ -138,3 +138,11 @@ def test_clicks_that_are_not_whole_have_room_for_the_whole_numbers_beside_them()
 def test_a_place_that_is_examined_more_than_the_first_is_clicked_at_most_always():
     rates = rates_at(0.025, np.array([0]), np.array([[3.0]]), np.array([[2.0]]))
     assert (1 - 2 * rates[0]) ** 3 == pytest.approx(0.025)
+
+
+def test_an_examination_of_which_nothing_is_known_leaves_the_whole_interval():
+    shown, examination = arrays([(5, 1e-3)], 3)
+    low, high = position_based_interval(np.array([0.0, 1.0, 5.0]), shown, examination, np.full(3, 1e5), 0.95)
+    assert (low < 1e-300).all()
+    assert high.tolist() == [1.0, 1.0, 1.0]
+    assert rates_at(0.025, np.array([0]), np.array([[3.0]]), np.array([[1e-310]])).tolist() == [1.0]

@@ -418,20 +418,20 @@ def test_a_log_with_features_becomes_a_stream_of_graded_queries(judged):
     features = pr.QueryStream.from_arrays(
         X, qid=np.repeat(QUERIES, 3), docids=docids, place=[1, 2, 3] * 4, clicked=[0] * 12
     )
-    stream = judged.to_stream(features)
+    stream = judged.to_stream(features, "grade")
     assert stream.qids.tolist() == QUERIES
     assert stream.relevance.tolist() == [4.0, 0.0] * 4
     np.testing.assert_array_equal(stream.X, X[[0, 1, 3, 4, 6, 7, 9, 10]])
-    assert judged.to_stream([features[:2], features[2:]], "estimate").n_documents == 12
+    assert judged.to_stream([features[:2], features[2:]]).n_documents == 12
     assert judged.to_stream(features.to_sparse()).is_sparse
     with pytest.raises(ValueError, match="blocks must have the same features"):
         judged.to_stream([features[:2], features[2:].with_features(X[6:], feature_names=["a", "b"])])
     # Impressions of the same query: the features are those of the first.
     asked = features.with_columns({"user_query": ["hats"] * 4})
     with pytest.warns(UserWarning, match="6 judgements without features are left out"):
-        first = judged.to_stream(asked)
+        first = judged.to_stream(asked, "grade")
     np.testing.assert_array_equal(first.X, X[:2])
-    with pytest.raises(ValueError, match="none of 8 judgements has features"):
+    with pytest.raises(ValueError, match="none of 12 judgements has features"):
         judged.to_stream(features.with_columns({"user_query": ["other"] * 4}))
 
 
@@ -447,3 +447,9 @@ def test_the_summary_adds_up(judged):
     assert plain["documents"] == plain["graded"] + sum(plain["not graded"].values()) == 12
     assert plain["grades"] == {"0": 4, "4": 4}
     assert (plain["queries"], plain["impressions"]) == (4, 404)
+
+
+def test_documents_without_ids_are_not_said_to_be_unshown():
+    log = pr.QueryStream.from_arrays(np.empty((2, 0)), group=[2], docids=["", ""], place=[1, 2], clicked=[1, 0])
+    with pytest.raises(ValueError, match="no document with an id was shown: those that were shown have no id"):
+        pr.clicks.judgements(log)

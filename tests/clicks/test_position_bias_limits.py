@@ -99,6 +99,7 @@ def test_what_is_not_used_is_said():
         ({"places": 0}, "places must be"),
         ({"places": 5000}, "places must be at most 1023"),
         ({"confidence": 1.0}, "confidence must be between 0 and 1"),
+        ({"confidence": "high"}, "confidence must be between 0 and 1, got 'high'"),
         ({"method": "regression-em"}, "has no features"),
     ],
 )

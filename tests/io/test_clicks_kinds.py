@@ -79,6 +79,7 @@ def test_metarank_says_what_it_leaves_out():
         "interactions of the type 'purchase'": 1,
         "events that are there twice": 1,
     }
+    assert read([RANKING, interaction(1, "a", type=None)])[1].left_out == {"interactions of the type None": 1}
     assert rows_of(read([RANKING, *others], clicks="purchase")[0])[0] == ("a", 1, 1)
 
 
@@ -103,6 +104,15 @@ def test_clicks_of_algolia_and_meilisearch_join_the_answers(tmp_path):
     assert rows_of(stream) == [("0", 1, 1), ("1", 2, 0)]
     with pytest.raises(ValueError, match="1 of queries whose results are unknown"):
         pr.read_clicks([click])
+
+
+@pytest.mark.parametrize("offset", [-5, 10**12])
+def test_answers_that_begin_nowhere_begin_at_the_first_place(offset):
+    click = {"eventType": "click", "queryID": "q", "objectIDs": [], "positions": []}
+    stream, report = read([click], [{"queryID": "q", "offset": offset, "hits": [{"objectID": "a"}, {"objectID": "b"}]}])
+    assert rows_of(stream) == [("a", 1, 0), ("b", 2, 0)]
+    assert sum(report.noted.values()) == 1
+    assert report.dropped == {"without a document": 1}
 
 
 def test_a_table_of_clicks_is_read_with_its_features(tmp_path):
@@ -137,7 +147,9 @@ def test_tables_written_from_a_stream_are_read_back(tmp_path, suffix):
         place=[1, 3, 0, 1],
         clicked=[0, 0.25, 0, 1],
         examined=[1, np.nan, 0, np.nan],
+        propensity=[0.5, 1, np.nan, np.nan],
         columns={
+            "policy": ["fair-pairs:1", ""],
             "time": np.array(["2026-01-01T00:00", "NaT"], "datetime64[ms]"),
             "session": ["s", ""],
             "user_query": ["é", "u"],
@@ -157,6 +169,8 @@ def test_tables_written_from_a_stream_are_read_back(tmp_path, suffix):
         ("qid,place,clicked\n1,1,0\n", "has no column known as 'docid'.*`docid=…` names it"),
         ("qid,docid,place,clicked\n1,a,1,yes\n", "clicks.csv:2:4: clicked must be a number .*, got 'yes'"),
         ("qid,docid,place,clicked\n1,a,1,-1\n", "column 'clicked' must hold numbers >= 0, got '-1'"),
+        ("qid,docid,place,clicked,examined\n1,a,1,0,7\n", "column 'examined' must hold 0, 1, or nothing, got 7"),
+        ("qid,docid,place,clicked,propensity\n1,a,1,0,0\n", "'propensity' must hold probabilities above 0.*, got 0"),
         ("qid,docid,place,clicked\n1,a,1,0,5\n", "clicks.csv:2:5: a row must have 4 cells"),
     ],
 )
@@ -165,6 +179,49 @@ def test_bad_tables_are_refused(tmp_path, text, problem):
     path.write_text(text)
     with pytest.raises(pr.FormatError, match=problem):
         pr.read_clicks(path)
+
+
+def test_a_table_without_rows_is_an_error(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("qid,docid,place,clicked\n")
+    with pytest.raises(ValueError, match=r"there are no rows in .*clicks\.csv"):
+        pr.read_clicks(path)
+
+
+def test_a_click_on_what_was_not_shown_is_left_out_and_counted(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("qid,docid,place,clicked\n1,a,1,0\n1,b,0,1\n1,c,2,1\n2,a,0,0.5\n")
+    stream, report = read(path)
+    assert rows_of(stream) == [("a", 1, 0), ("c", 2, 1), ("b", 0, 0), ("a", 0, 0)]
+    assert (report.clicks, report.repeated, report.dropped) == (1, 0, {"on documents that were not shown": 2})
+    assert rows_of(pr.QueryStream.from_frame(stream.to_frame())) == rows_of(stream)
+    assert rows_of(pr.QueryStream.concatenate(pr.scan_clicks(path, report=print))) == rows_of(stream)
+
+
+def test_places_of_a_table_count_from_0_if_the_caller_says_so(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("qid,docid,place,clicked\n1,a,0,1\n1,b,1,0\n")
+    assert rows_of(read(path, first_place=0)[0]) == [("a", 1, 1), ("b", 2, 0)]
+
+
+def test_rows_of_several_impressions_under_one_id_are_counted(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("query_id,session_id,docid,place,clicked\nx,1,a,1,1\nx,1,b,2,0\nx,2,a,1,0\nx,2,b,2,1\n")
+    for stream, report in (read(path), read(path, qid="session_id")):
+        n_lost = 4 - stream.n_documents
+        assert sum(report.left_out.values()) == n_lost
+        assert n_lost == 0 or "rows that name a document of their impression again" in str(report)
+    assert stream.n_queries == 2
+
+
+def test_a_position_that_is_ignored_is_counted_once(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("qid,docid,position,clicked\n1,a,-1,1\n1,b,2,0\n2,a,0,1\n2,b,1,0\n")
+    stream, report = read(path, first_place=1)
+    assert rows_of(stream) == [("b", 2, 0), ("b", 1, 0)]
+    assert report.dropped == {"on documents whose place is unknown": 2}
+    assert report.noted["positions that are not whole numbers from 0 to 10,000, ignored"] == 1
+    assert report.noted["positions below 1, the first place, ignored"] == 1
 
 
 CLICKS = [

@@ -280,7 +280,9 @@ def test_clicks_of_a_live_index_are_those_of_its_documents(engine):
     assert len(expected) == 60
     assert expected.clicked.sum() > 50
     with served(stand_in) as url:
-        assert as_rows(pr.read_clicks(url)) == as_rows(expected)
+        told = []
+        assert as_rows(pr.read_clicks(url, progress=lambda *numbers: told.append(numbers))) == as_rows(expected)
+        assert told == [(0, 0)] * 2  # what there is to do is not known
         assert as_rows(pr.read_clicks(f"{url}/ubi_events", f"{url}/ubi_queries")) == as_rows(expected)
         assert as_rows(pr.read_clicks([f"{url}/ubi_queries", f"{url}/ubi_events"])) == as_rows(expected)
         scan = pr.scan_clicks(url)

@@ -139,12 +139,21 @@ class PositionBias:
             values = [unbounded[row["identified"]] if row[name] is None else row[name] for row in places]
             return np.array(values, float)
 
-        covariance = [[np.nan if value is None else value for value in row] for row in plain["log_covariance"]]
+        rows = [[np.nan if value is None else value for value in row] for row in plain["log_covariance"]]
+        examination, covariance = column("examination"), np.array(rows, float)
+        if not len(examination) or covariance.shape != (len(examination),) * 2:
+            raise ValueError(
+                f"log_covariance must have a row and a column for each place, got shape {covariance.shape} for "
+                f"{len(examination)} places"
+            )
+        for row, value in zip(places, examination.tolist(), strict=True):
+            if row["identified"] and not 0 < value < np.inf:
+                raise ValueError(f"examination of place {row['place']} must be above 0, got {row['examination']}")
         return cls(
-            examination=column("examination"),
+            examination=examination,
             low=column("low"),
             high=column("high"),
-            log_covariance=np.array(covariance, float),
+            log_covariance=covariance,
             clicks=column("clicks"),
             shown=column("shown"),
             method=plain["method"],

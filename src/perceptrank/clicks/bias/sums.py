@@ -18,7 +18,7 @@ from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.kernels.arrays import Floats, Ints, Words
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
+from perceptrank.stream.validation import ParameterError, as_number, check_choice, check_positive_whole
 
 Method: TypeAlias = Literal["auto", "swaps", "pairs", "pivot", "em", "regression-em"]
 _OF_DOCUMENTS = {
@@ -193,7 +193,7 @@ class PositionBiasSums:
 
 def check_confidence(confidence: float) -> None:
     """Raise unless a confidence level is between 0 and 1."""
-    if not 0 < confidence < 1:
+    if not 0 < as_number(confidence) < 1:
         raise ParameterError("confidence", "must be between 0 and 1", confidence)
 
 

@@ -19,6 +19,7 @@ EXACT_UP_TO = 64  # clicks, or impressions without one; beyond, a bound
 _AT_ONCE = 2**16  # numbers in one array of probabilities
 _CLOSE = 1e-10  # in units of the normal distribution's quantiles
 _SURE = 1e-16
+_LARGEST = 700.0  # logarithm: what is multiplied by this is at least 1, or 0
 _LEAST = 1e-300  # a probability that is as good as 0
 
 
@@ -59,7 +60,8 @@ def rates_at(probability: float, clicks: Ints, shown: Floats, examination: Float
     rates = np.where(clicks >= total, 1.0, 0.0)
     inside = (clicks >= 0) & (clicks < total)
     c, n = clicks[inside], total[inside]
-    rates[inside] = np.minimum(betaincinv(c + 1.0, n - c, 1.0 - probability) * n / exposure[inside], 1.0)
+    with np.errstate(over="ignore"):  # of places that are hardly ever examined
+        rates[inside] = np.minimum(betaincinv(c + 1.0, n - c, 1.0 - probability) * n / exposure[inside], 1.0)
     misses = total - clicks
     is_few = inside & (clicks <= EXACT_UP_TO)
     is_most = inside & ~is_few & (misses <= EXACT_UP_TO)
@@ -131,7 +133,7 @@ def position_based_interval(
     clicks that are not whole, the interval has room for the whole numbers below and above.
     """
     fewest, most = np.floor(clicks).astype(np.int64), np.ceil(clicks).astype(np.int64)
-    tail, factor = (1.0 - confidence) / 2, np.exp(log_margin)
+    tail, factor = (1.0 - confidence) / 2, np.exp(np.minimum(log_margin, _LARGEST))
     low = rates_at(1.0 - tail, fewest - 1, shown, examination) / factor
     high = rates_at(tail, most, shown, examination) * factor
     return np.asarray(low), np.minimum(high, 1.0)

@@ -159,7 +159,7 @@ class Judgements:
         """
         return make_frame({name: getattr(self, name) for name in _COLUMNS}, library)
 
-    def to_stream(self, features: Blocks, ratings: Ratings = "grade") -> QueryStream:
+    def to_stream(self, features: Blocks, ratings: Ratings = "estimate") -> QueryStream:
         """Join the judgements with features, so that they can be learned from and evaluated on.
 
         Parameters
@@ -168,7 +168,8 @@ class Judgements:
             Streams with features and ``docid``. Their queries are told by ``user_query``, or by ``qid``; the log itself
             will do, if it has features: those of a document are taken from its first impression.
         ratings : "grade" or "estimate"
-            What becomes the relevance. Documents without a rating are left out.
+            What becomes the relevance. Documents without a rating are left out: few have a grade, and most of those
+            stood on top, so that learning from grades alone says little about the others.
 
         Returns
         -------

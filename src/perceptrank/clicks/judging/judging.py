@@ -119,7 +119,8 @@ def judgements(
     sums, known = _count(streams, known, is_needed=model == "position")
     table = sums.table()
     if not len(table.pair):
-        raise ValueError("no document with an id was shown: all places are 0")
+        why = "those that were shown have no id" if sums.n_nameless else "all places are 0"
+        raise ValueError(f"no document with an id was shown: {why}")
     settings = models.Settings(prior, confidence, progress)
     result = _OTHERS[model](table, settings) if known is None else models.position_based(table, known, settings)
     return _sorted(sums, table, result, model, bounds, confidence, known)

@@ -20,8 +20,10 @@ _USUAL: dict[str, tuple[str, ...]] = {
     "place": ("place", "position", "rank", "ordinal", "pos"),
     "clicked": ("clicked", "click", "clicks", "is_click", "is_clicked"),
     "examined": ("examined",),
+    "propensity": ("propensity",),
     "time": ("time", "timestamp"),
     "session": ("session", "session_id"),
+    "policy": ("policy",),
     "user_query": ("user_query", "query_text", "query", "search_query", "search_term"),
 }
 _REQUIRED = ("qid", "docid", "place", "clicked")
@@ -58,7 +60,7 @@ def counts_from_one(layout: Layout) -> bool:
     return normalize(layout["place"][0]) == "place"
 
 
-def split_records(frame: Any, path: str, layout: Layout, counts: Counts) -> Log:
+def split_records(frame: Any, path: str, layout: Layout, first_place: int | None, counts: Counts) -> Log:
     """Return an impression event for each row, and a click for those that were clicked."""
     pl = import_polars()
     names = {role: name for role, (name,) in layout.items()}
@@ -66,23 +68,33 @@ def split_records(frame: Any, path: str, layout: Layout, counts: Counts) -> Log:
     frame = frame.with_columns(*absent).filter(~pl.all_horizontal(pl.all().is_null() | (pl.all() == "")))
     clicked = _numbers(pl, path, names["clicked"], frame["clicked"]).fill_null(0.0)
     examined = _numbers(pl, path, names.get("examined", ""), frame["examined"])
+    if (wrong := examined.filter((examined != 0) & (examined != 1))).len():
+        raise FileFormatError(path, f": column {names['examined']!r} must hold 0, 1, or nothing, got {wrong[0]:g}")
+    propensity = _numbers(pl, path, names.get("propensity", ""), frame["propensity"])
+    if (wrong := propensity.filter((propensity <= 0) | (propensity > 1))).len():
+        rule = "must hold probabilities above 0, or nothing"
+        raise FileFormatError(path, f": column {names['propensity']!r} {rule}, got {wrong[0]:g}")
     counts.noted["numbers of clicks above 1, taken as 1"] += int((clicked > 1).sum())
     places = frame["place"].cast(pl.Float64, strict=False)
-    is_unshown = (places == 0).fill_null(False) if counts_from_one(layout) else pl.lit(False)
+    is_unshown = (places == 0).fill_null(False) if counts_from_one(layout) and first_place != 0 else pl.lit(False)
     rows = frame.select(
         "qid",
         "docid",
         "session",
         "user_query",
+        "policy",
         is_click=pl.lit(False),
         ordinal=pl.when(~is_unshown & (places == places.floor())).then(places.cast(pl.Int64, strict=False)),
         has_ordinal=~is_unshown,
         time=parse_times(pl, frame["time"], counts),
         amount=clicked.clip(0, 1),
         examined=examined,
+        propensity=propensity,
         hit=pl.when(is_unshown).then(pl.lit(0, pl.Int64)),
     )
-    clicks = rows.filter(pl.col("amount") > 0).with_columns(is_click=pl.lit(True), hit=pl.lit(None, pl.Int64))
+    clicks = rows.filter(pl.col("amount") > 0).with_columns(
+        is_click=pl.lit(True), has_ordinal=pl.lit(False), hit=pl.lit(None, pl.Int64)
+    )
     return Log.of(pl, pl.concat([rows.with_columns(amount=pl.lit(0.0)), clicks]))
 
 

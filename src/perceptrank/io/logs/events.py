@@ -1,9 +1,9 @@
 """Events and queries of a log, whatever its kind, as data frames; and what a session, a time and a place are in them.
 
 Events have an `id`, `qid`, `docid`, `session`, `is_click` (else it is an impression), `user_query`, `ordinal`,
-`has_ordinal` (which may be none that is valid) and `time`; `amount` is 1 for a click, and `examined` and `hit`, 0 for
-what was not shown, are known of tables only. Queries have a `qid`, `user_query`, `hits`, `session`, `time`, and the
-`offset` of the first hit.
+`has_ordinal` (which may be none that is valid) and `time`; `amount` is 1 for a click. Known of tables only are
+`examined`, `propensity`, `policy`, and `hit`, 0 for what was not shown. Queries have a `qid`, `user_query`, `hits`,
+`session`, `time`, and the `offset` of the first hit.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from perceptrank.io.logs.report import Counts
 
 _EVENTS = (
     *("id", "qid", "docid", "session", "is_click", "user_query", "ordinal", "has_ordinal", "time"),
-    *("amount", "examined", "hit"),
+    *("amount", "examined", "hit", "propensity", "policy"),
 )
 _QUERIES = ("qid", "user_query", "hits", "session", "time", "offset")
+MOST_PLACES = 10_000  # as many hits as search engines return
 _SECONDS_BELOW = 10**11  # as milliseconds, this was in 1973
 _FORMATS = ("%+", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 
@@ -36,6 +37,8 @@ class Log(NamedTuple):
             "hit": pl.Int64,
             "id": pl.String,
             "user_query": pl.String,
+            "propensity": pl.Float64,
+            "policy": pl.String,
         }
         added = {name: pl.lit(None, kind) for name, kind in unknown.items()}
         added |= {"has_ordinal": pl.lit(False), "amount": pl.col("is_click").cast(pl.Float64)}

@@ -42,6 +42,8 @@ class FeatureTable:
         for file in self.files:
             table = _parquet_rows(file, wanted) if is_parquet(file) else open_table(file, wanted).rows()
             batches += (forget_text(check_features(_leave_out(rows, without), missing)) for rows in table)
+        if not batches:
+            raise ValueError(f"there are no rows in {', '.join(self.files)}")
         self.names = tuple(dict.fromkeys(name for rows in batches for name in rows.names))
         values = GrowingArray(wanted.dtype)
         for rows in batches:

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -24,7 +24,19 @@ from perceptrank.io.logs.report import ClickReport, Counts
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.tables.columns import listed
 from perceptrank.io.tables.delimited import as_texts, import_polars
-from perceptrank.stream.columns import CLICKED, DOCID, EXAMINED, PLACE, QID, SESSION, TIME, USER_QUERY, count_gaps
+from perceptrank.stream.columns import (
+    CLICKED,
+    DOCID,
+    EXAMINED,
+    PLACE,
+    POLICY,
+    PROPENSITY,
+    QID,
+    SESSION,
+    TIME,
+    USER_QUERY,
+    count_gaps,
+)
 from perceptrank.stream.query_stream import QueryStream
 
 _KINDS: dict[str, Any] = {"ubi": ubi, "metarank": metarank, "site_search": site_search, "table": click_table}
@@ -71,7 +83,7 @@ class ClickLog:
         if kind == "table":
             is_ours = all(click_table.counts_from_one(self.layout(source)) for source in sources)
             first_place = 1 if is_ours and settings.first_place is None else settings.first_place
-            self._settings = settings._replace(impressions="shown", first_place=first_place)
+            self._settings = settings._replace(impressions="shown", first_place=first_place, is_table=True)
 
     def layout(self, source: Source) -> Layout:
         """Return where the fields stand in the records of a source."""
@@ -105,7 +117,7 @@ class ClickLog:
             layout = self.layout(source)
             for frame in read_records(source, layout, progress):
                 if self._kind == "table":
-                    log = click_table.split_records(frame, name_of(source), layout, counts)
+                    log = click_table.split_records(frame, name_of(source), layout, self._settings.first_place, counts)
                 else:
                     log = self._module.split_records(frame, self._clicks, counts)
                 yield drop_nameless(log, counts)
@@ -129,7 +141,8 @@ class ClickLog:
         if settings.max_session_clicks is not None and sessions:
             totals = pl.concat(sessions).group_by("session").agg(pl.col("n").sum())
             robots = totals.filter(pl.col("n") > settings.max_session_clicks)["session"]
-        builder = StreamBuilder(self.features, counts)
+        known = {role for source in self._sources for role in self.layout(source)} if settings.is_table else set()
+        builder = StreamBuilder(self.features, counts, known)
         again = (pair_documents(drop_repeated(log, counts), settings, counts) for log in groups)
         for pairs, queries in in_memory or again:
             stream = builder.build(*place_documents(pairs, queries, robots, first_place, settings, counts))
@@ -150,8 +163,8 @@ def tell(report: ClickReport, call: Callable[[ClickReport], object] | None) -> N
 class StreamBuilder:
     """Makes streams of documents with places, and joins their features."""
 
-    def __init__(self, features: FeatureTable | None, counts: Counts) -> None:
-        self._features, self._counts = features, counts
+    def __init__(self, features: FeatureTable | None, counts: Counts, known: Collection[str]) -> None:
+        self._features, self._counts, self._known = features, counts, known
         if features is not None:
             features.start()
         self._last_time = np.datetime64("NaT", "ms")
@@ -171,6 +184,8 @@ class StreamBuilder:
         place = documents["place"].to_numpy().astype(np.int32)
         clicked = documents["clicked"].to_numpy().astype(np.float64)
         self._count(times, place, clicked, offsets)
+        propensity = {PROPENSITY: documents["propensity"].to_numpy().astype(np.float64)}
+        policy = {POLICY: as_texts(queries["policy"])}
         return QueryStream._trusted(
             X,
             offsets,
@@ -179,12 +194,14 @@ class StreamBuilder:
                 PLACE: place,
                 CLICKED: clicked,
                 EXAMINED: documents["examined"].to_numpy().astype(np.float64),
+                **(propensity if PROPENSITY in self._known else {}),
             },
             {
                 QID: as_id_array(queries["qid"].to_list()),
                 TIME: times,
                 SESSION: as_texts(queries["session"]),
                 USER_QUERY: as_texts(queries["user_query"]),
+                **(policy if POLICY in self._known else {}),
             },
             None if self._features is None else self._features.names or None,
         )

@@ -39,8 +39,9 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     others = frame.filter(event.is_null() | ~event.is_in(["ranking", "interaction"]))
     count_actions("events of the type", others["event"], counts)
     interactions = frame.filter(event == "interaction")
-    count_actions("interactions of the type", interactions.filter(~pl.col("type").is_in(clicks))["type"], counts)
-    chosen = interactions.filter(pl.col("type").is_in(clicks))
+    is_click = pl.col("type").is_in(clicks).fill_null(False)
+    count_actions("interactions of the type", interactions.filter(~is_click)["type"], counts)
+    chosen = interactions.filter(is_click)
     rankings = frame.filter((event == "ranking") & pl.col("id").is_not_null()).with_row_index("row")
     counts.left_out["rankings without an id"] += int(
         frame.select(((event == "ranking") & pl.col("id").is_null()).sum()).item()

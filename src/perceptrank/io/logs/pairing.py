@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from perceptrank.io.logs.events import Log
+from perceptrank.io.logs.events import MOST_PLACES, Log
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.tables.delimited import import_polars
-
-MOST_PLACES = 10_000  # as many hits as search engines return
 
 
 class Settings(NamedTuple):
@@ -18,6 +16,7 @@ class Settings(NamedTuple):
     max_session_clicks: int | None
     impressions: str
     window_ms: int | None = None  # after which a click no longer belongs to an impression
+    is_table: bool = False  # with one row for each document of an impression
 
 
 def drop_nameless(log: Log, counts: Counts) -> Log:
@@ -63,6 +62,10 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
         events.select((pl.col("is_click") & (pl.col("time") < pl.col("begun"))).sum()).item()
     )
     ordinal, is_click = pl.col("ordinal"), pl.col("is_click")
+    if settings.is_table:
+        rows = events.filter(~is_click).select("q", "docid")
+        again = "rows that name a document of their impression again: is the id of the impression in another column?"
+        counts.left_out[again] += len(rows) - rows.n_unique()
     is_valid = ordinal.is_between(0, MOST_PLACES)
     counts.noted[f"positions that are not whole numbers from 0 to {MOST_PLACES:,}, ignored"] += int(
         events.select((pl.col("has_ordinal") & ~is_valid.fill_null(False)).sum()).item()
@@ -86,6 +89,7 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
         clicked_at=pl.when(is_click).then(ordinal),
         amount="amount",
         examined="examined",
+        propensity="propensity",
         hit="hit",
         row=pl.col("row").cast(pl.Int64),
     )
@@ -99,6 +103,7 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
         clicked_at=nothing,
         amount=pl.lit(0.0),
         examined=pl.lit(None, pl.Float64),
+        propensity=pl.lit(None, pl.Float64),
         hit=pl.col("hit").cast(pl.Int64),
         row=pl.col("hit").cast(pl.Int64) - MOST_PLACES * 1000,
     )
@@ -112,6 +117,7 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
             pl.col("clicked_at").min(),
             pl.col("amount").max(),
             pl.col("examined").max(),
+            pl.col("propensity").max(),
             pl.col("hit").min(),
             pl.col("row").min(),
             last_shown=pl.col("shown").max(),
@@ -137,7 +143,7 @@ def _join_queries(pl: Any, events: Any, given: Any, counts: Counts) -> Any:
     counts.noted["queries with several lists of results, of which the first is taken"] += int(
         (known["n_lists"] > 1).sum()
     )
-    logged = events.group_by("qid").agg(*first, time)
+    logged = events.group_by("qid").agg(*first, time, policy=pl.col("policy").drop_nulls().first())
     qids = pl.concat([given.select("qid"), events.select("qid")]).unique(maintain_order=True)
     both = (
         qids.with_row_index("q").join(known, on="qid", how="left").join(logged, on="qid", how="left", suffix="_logged")
@@ -145,6 +151,7 @@ def _join_queries(pl: Any, events: Any, given: Any, counts: Counts) -> Any:
     return both.sort("q").select(
         "q",
         "qid",
+        "policy",
         user_query=pl.coalesce("user_query", "user_query_logged"),
         session=pl.coalesce("session_logged", "session"),
         time=pl.coalesce("time", "time_logged"),

@@ -67,6 +67,9 @@ def place_documents(
     pairs = pairs.join(queries.select("q", "is_robot"), on="q", how="left")
     base = 0 if first_place is None else first_place
     shown, at, hit = (pl.col(name) for name in ("shown", "clicked_at", "hit"))
+    counts.noted[f"positions below {base}, the first place, ignored"] += int(
+        pairs.select((pl.min_horizontal(shown, at) < base).sum()).item()
+    )
     logged, clicked = (pl.when(ordinal >= base).then(ordinal - base + 1) for ordinal in (shown, at))
     is_clicked, seen, is_seen = pl.col("n") > 0, pl.col("seen"), pl.col("is_seen")
     in_list = seen | hit.is_not_null()
@@ -100,6 +103,11 @@ def place_documents(
     dropped.append(pairs.filter("is_taken").with_columns(reason=pl.lit(5)))
     pairs = pairs.filter(~pl.col("is_taken"))
     _count_dropped(pl, dropped, settings, counts)
+    is_unseen = is_clicked & (pl.col("place") == 0)
+    counts.dropped["on documents that were not shown"] += int(pairs.filter(is_unseen)["n"].sum())
+    pairs = pairs.with_columns(
+        n=pl.when(is_unseen).then(0).otherwise("n"), amount=pl.when(is_unseen).then(0.0).otherwise("amount")
+    )
     n_robots, n_unlisted = queries.select(
         pl.col("is_robot").sum(), (~pl.col("is_listed") & ~pl.col("is_robot")).sum()
     ).row(0)
@@ -112,7 +120,9 @@ def place_documents(
         .otherwise(float("nan"))
     )
     counts.repeated += int(pairs.select((pl.col("n").cast(pl.Int64) - 1).clip(0).sum()).item())
-    pairs = pairs.select("q", "docid", "place", clicked="amount", examined=pl.coalesce("examined", unknown))
+    pairs = pairs.select(
+        "q", "docid", "place", "propensity", clicked="amount", examined=pl.coalesce("examined", unknown)
+    )
     return pairs, queries.join(pairs.select("q"), on="q", how="semi").sort("q")
 
 

@@ -95,13 +95,14 @@ def read_clicks(
     report : callable, optional
         Called with a `ClickReport` at the end, instead of a warning. ``print`` will do.
     progress : callable, optional
-        Called with the number of bytes read so far and in total.
+        Called with the number of bytes read so far and in total, both without records and live indexes.
 
     Returns
     -------
     QueryStream
         Impressions in the order in which the log names them first, queries before events, without grades, with the
-        columns ``docid``, ``place``, ``clicked``, ``examined``, ``time``, ``session`` and ``user_query``.
+        columns ``docid``, ``place``, ``clicked``, ``examined``, ``time``, ``session`` and ``user_query``; of tables
+        that have them, also ``propensity`` and ``policy``.
 
     Raises
     ------

@@ -75,8 +75,10 @@ def first_record(source: Source) -> Record:
 def read_records(source: Source, layout: Layout, progress: Progress | None = None) -> Iterator[Any]:
     """Read a source as data frames with the columns of a layout: texts, lists of texts, or null."""
     if not isinstance(source, str):
-        numbered = enumerate(source(), 1)
-        yield from _frames(name_of(source), numbered, layout)
+        for frame in _frames(name_of(source), enumerate(source(), 1), layout):
+            if progress is not None:
+                progress(0)  # its size is not known
+            yield frame
     elif is_parquet(source):
         yield from read_parquet(source, layout)
     elif table := open_delimited(source):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perceptrank.io.logs.columnar import Layout
-from perceptrank.io.logs.events import Log, count_actions, parse_times
+from perceptrank.io.logs.events import MOST_PLACES, Log, count_actions, parse_times
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.tables.delimited import import_polars
 
@@ -45,7 +45,9 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     chosen = frame.filter(action.is_in(named))
     chosen = chosen.with_columns(
         time=parse_times(pl, chosen["time"], counts),
-        documents=pl.coalesce("documents", pl.concat_list("document")),
+        documents=pl.coalesce(
+            pl.when(pl.col("documents").list.len() > 0).then("documents"), pl.concat_list("document")
+        ),
         positions=pl.coalesce("positions", pl.concat_list("position")),
     )
     n_documents = pl.col("documents").list.len()
@@ -58,6 +60,11 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     counts.left_out["records that are neither an event nor an answer with its id"] += len(answers.filter(~is_named))
     answers = answers.filter(is_named)
     page, per_page, offset = (pl.col(name).cast(pl.Int64, strict=False) for name in ("page", "per_page", "offset"))
+    answers = answers.with_columns(offset=pl.coalesce(offset, page * per_page, pl.lit(0)))
+    is_valid = pl.col("offset").is_between(0, MOST_PLACES)
+    counts.noted[f"answers that do not begin at a place from 0 to {MOST_PLACES:,}, taken to begin at 0"] += len(
+        answers.filter(~is_valid)
+    )
     return Log.of(
         pl,
         chosen.select(
@@ -75,7 +82,7 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
             hits=pl.coalesce(_filled(pl, "objects"), _filled(pl, "hits")),
             session=session,
             time=parse_times(pl, answers["time"], counts),
-            offset=pl.coalesce(offset, page * per_page, pl.lit(0)),
+            offset=pl.when(is_valid).then("offset").otherwise(0),
         ),
     )
 
