@@ -33,8 +33,8 @@ def position_bias(
             As "pairs", but each place only with place 1 (Mantel and Haenszel's ratio).
         "em"
             Estimates the attractiveness of each document that has changed places, too: the maximum of the likelihood
-            that the EM algorithm of Wang et al. (2018) climbs, with Firth's correction, as EM alone is biased if documents
-            were seen a few times. Its intervals are the narrowest where clicks are frequent.
+            that the EM algorithm of Wang et al. (2018) climbs, with Firth's correction, as EM alone is biased if
+            documents were seen a few times. Its intervals are the narrowest where clicks are frequent.
         "regression-em"
             The same, with attractiveness as a logistic function of the features, for documents that do not come back.
             Its intervals hold if that is what attractiveness is.
@@ -55,8 +55,8 @@ def position_bias(
     Intervals are normal for ln θ_k. Their variance is at least that of independent clicks, 1/C_k + 1/C_{k+1} for a
     swap; it is more where the clicks of an impression (swaps) or of a query (others) vary more than that.
 
-    Swaps of neighbours link place 10 to place 1 by a chain of nine ratios, whose errors add up: documents that come back
-    (pairs), several rankers, or a shuffle of the first places tell more from the same number of impressions.
+    Swaps of neighbours link place 10 to place 1 by a chain of nine ratios, whose errors add up: documents that come
+    back (pairs), several rankers, or a shuffle of the first places tell more from the same number of impressions.
     ``plackett-luce`` moves documents too, for "pairs"; it is not used by "swaps".
 
     Users who stop at the first good document, or trust the first places, do not follow this model. Then θ_k mixes their
