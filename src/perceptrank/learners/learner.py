@@ -491,11 +491,6 @@ class Learner(Estimator):
         return self._model.queries
 
     @property
-    def grows(self) -> bool:
-        """True if it keeps more with every update, without end."""
-        return any(learner.grows for learner in self._model.learners)
-
-    @property
     def n_rounds(self) -> int:
         """Number of rounds: queries, or documents for a learner that takes them one by one."""
         model = self._model

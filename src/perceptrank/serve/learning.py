@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.kernel.perceptron import KernelPerceptron
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import begin, ready_model
 from perceptrank.measures import Measure
@@ -148,11 +149,16 @@ def _longest_query(learner: Learner) -> float:
 
 def check_bounded(what: str, learner: Learner) -> None:
     """Raise if a learner would keep more and more of the answers."""
-    if learner.grows:
+    if _grows(learner):
         raise InvalidRequestError(
             f"{what} must not grow with every answer, got {learner.name} without a budget",
             'give it one, as KernelPerceptron(budget=2000, policy="merge") has, or let it rank without learning',
         )
+
+
+def _grows(learner: Learner) -> bool:
+    own = isinstance(learner, KernelPerceptron) and learner.grows
+    return own or any(map(_grows, learner.model.learners))
 
 
 def _rank(learner: Learner, answer: Answers, measures: list[Measure]) -> dict[Measure, list[float]]:
