@@ -407,7 +407,7 @@ def test_files_that_cannot_be_written_say_why(tmp_path, judged):
     with pytest.raises(ValueError, match="the suffix of a file of judgements must be one of"):
         judged.write(tmp_path / "judged.parquet")
     unsure = judge(make_log([("shoes", [("a", 1, 1.0)])]), bias=[1.0])
-    with pytest.raises(ValueError, match="none of 1 documents has a rating: interval spans several bands; ratings="):
+    with pytest.raises(ValueError, match="none of 1 documents has a rating: interval spans several bands; `ratings="):
         unsure.write(tmp_path / "ratings.csv", "quepid")
     assert not list(tmp_path.iterdir())
 

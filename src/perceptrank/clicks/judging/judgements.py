@@ -131,7 +131,7 @@ class Judgements:
         values = getattr(self, ratings)
         has_one = ~np.isnan(values)
         if not has_one.any():
-            other = "; ratings='estimate' takes the estimates" if ratings == "grade" and self.identified.any() else ""
+            other = "; `ratings='estimate'` takes the estimates" if ratings == "grade" and self.identified.any() else ""
             raise ValueError(f"none of {len(self):,} documents has a rating: {self._why_not(ratings)}{other}")
         rows = zip(self.query[has_one].tolist(), self.docid[has_one].tolist(), values[has_one].tolist(), strict=True)
         return list(rows)
