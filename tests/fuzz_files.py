@@ -26,6 +26,7 @@ def read_cases(seed, n_cases, end, place):
     import perceptrank as pr
 
     warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", message=".*columns of text are no features")  # a column that was renamed
     with tempfile.TemporaryDirectory() as folder:
         files = Files(folder)
         with open("/proc/self/statm", encoding="ascii") as status:

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
@@ -106,6 +106,7 @@ def test_estimates_are_those_of_the_definitions(log):
             assert 0 <= row["low"] < row["high"] <= 1
 
 
+@example([("shoes", [("a", 0, 0.0)]), ("hats", [("a", 1, 0.0)]), ("shoes", [("a", 1, 1.0)])], 1)
 @given(impressions(), st.integers(1, 5))
 def test_sums_of_parts_are_the_sums_of_the_log(log, cut):
     stream = make_log(log)

@@ -89,11 +89,11 @@ class JudgementSums:
         impression = np.repeat(np.arange(stream.n_queries), np.diff(stream.offsets))
         clicks = np.asarray(clicked, float)
         last, first = _ends(np.asarray(place, np.int64), clicks > 0, impression, stream.n_queries)
+        names = query_texts(stream)  # in the order of the log, also those of which nothing was shown
+        query = np.array([self._queries.setdefault(name, len(self._queries)) for name in names], np.int64)
         rows = np.flatnonzero((place > 0) & ~is_nameless)
         if not len(rows):
             return
-        names = query_texts(stream)
-        query = np.array([self._queries.setdefault(name, len(self._queries)) for name in names], np.int64)
         ids = docids[rows].tolist()
         document = np.array([self._documents.setdefault(name, len(self._documents)) for name in ids], np.int64)
         at, own, clicks = np.asarray(place[rows], np.int64), impression[rows], clicks[rows]
