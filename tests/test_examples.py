@@ -143,6 +143,7 @@ def test_every_example_is_listed():
 
 @pytest.mark.engine
 @pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.filterwarnings("ignore:.*columns of text are no features")  # the category of the shop's queries
 def test_what_a_page_shows_is_what_it_prints(name, tmp_path, monkeypatch):
     """A block of text that follows one of Python is its output."""
     make_shop(tmp_path)

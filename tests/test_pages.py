@@ -43,6 +43,7 @@ def in_the_shop(shop, tmp_path, monkeypatch):
 
 @pytest.mark.engine
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in ELSEWHERE])
+@pytest.mark.filterwarnings("ignore:.*columns of text are no features")  # the category of the shop's queries
 def test_the_page_can_be_followed(name, in_the_shop):
     follow(ROOT / name)
 
