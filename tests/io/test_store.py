@@ -499,3 +499,11 @@ def test_arrays_can_be_asked_for_in_any_order(first, tmp_path):
     opened.append(stream)
     getattr(opened, first)
     assert_same(opened, pr.QueryStream.concatenate([stream, stream]))
+
+
+def test_query_ids_that_are_no_unicode_are_damaged(tmp_path):
+    pr.write_store(pr.QueryStream.from_arrays(np.eye(2), [0, 1], qid=["a", "b"]), tmp_path / "s")
+    (path,) = (tmp_path / "s").glob("*.qid.npy")
+    path.write_bytes(path.read_bytes()[:-4] + b"\xff\xff\xff\xff")
+    with pytest.raises(pr.FormatError, match="qid.npy is damaged: query ids must be Unicode"):
+        pr.open_store(tmp_path / "s")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -341,7 +342,11 @@ def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_commen
         path = segment_file(folder, segment["name"], "offsets")
         raise FileFormatError(path, f" is damaged: offsets must rise from 0 to {n}")
     documents: dict[str, Values] = {}
-    queries: dict[str, Values] = {QID: mapped(QID)}
+    qids = mapped(QID)
+    if qids.dtype.kind == "U" and (qids.view(f"{qids.dtype.str[0]}u4") > sys.maxunicode).any():
+        path = segment_file(folder, segment["name"], QID)
+        raise FileFormatError(path, " is damaged: query ids must be Unicode")
+    queries: dict[str, Values] = {QID: qids}
     for name in columns_of(manifest["segments"]):
         if name == QID or (name == COMMENT and not with_comments):
             continue
