@@ -505,5 +505,5 @@ def test_query_ids_that_are_no_unicode_are_damaged(tmp_path):
     pr.write_store(pr.QueryStream.from_arrays(np.eye(2), [0, 1], qid=["a", "b"]), tmp_path / "s")
     (path,) = (tmp_path / "s").glob("*.qid.npy")
     path.write_bytes(path.read_bytes()[:-4] + b"\xff\xff\xff\xff")
-    with pytest.raises(pr.FormatError, match="qid.npy is damaged: query ids must be Unicode"):
+    with pytest.raises(pr.FormatError, match=r"qid.npy is damaged: query ids must be Unicode"):
         pr.open_store(tmp_path / "s")
