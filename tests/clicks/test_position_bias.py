@@ -15,8 +15,7 @@ from support.impressions import fair_pairs, make_log, shuffles
 import perceptrank as pr
 from perceptrank.clicks.bias.documents import DocumentCounts
 from perceptrank.clicks.bias.em import estimate_em
-from perceptrank.clicks.bias.keys import row_keys, text_keys
-from perceptrank.stream.texts import Texts
+from perceptrank.clicks.bias.keys import row_keys
 
 EXAMINATION = np.array([1.0, 0.7, 0.35, 0.5])
 ATTRACTION = np.array([[0.9, 0.2, 0.5, 0.1], [0.3, 0.8, 0.05, 0.6]])
@@ -240,13 +239,6 @@ def test_how_a_log_is_split_makes_no_difference(impressions, cut, method, random
     np.testing.assert_allclose(merged.log_covariance, whole.log_covariance, rtol=1e-4, atol=1e-9)
     assert (merged.method, merged.reason, merged.notes) == (whole.method, whole.reason, whole.notes)
     assert merged.clicks.tolist() == whole.clicks.tolist()
-
-
-@given(st.lists(st.text("ab 7é", max_size=20), unique=True, min_size=1))
-def test_texts_have_keys_of_their_own(texts):
-    keys = text_keys(Texts(texts))
-    assert len(set(keys.tolist())) == len(texts)
-    assert text_keys(Texts(["before", *texts])[1:]).tolist() == keys.tolist()
 
 
 def test_rows_have_keys_of_their_own():

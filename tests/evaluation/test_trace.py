@@ -202,7 +202,7 @@ def test_a_risk_bound_by_hand(trace):
 
 @pytest.mark.parametrize("wrong", [0, 1, 1.5, -0.1, "0.9", None, True, float("nan")])
 def test_confidences_are_between_0_and_1(trace, wrong):
-    with pytest.raises(ValueError, match="confidence must be a number between 0 and 1"):
+    with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
         trace.risk_bound(wrong)
 
 

@@ -14,7 +14,7 @@ from perceptrank.evaluation.trace import Trace
 from perceptrank.io.atomic import write_atomically
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.measures import Measure, MeasureLike, parse
-from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
+from perceptrank.stream.validation import ParameterError, check_confidence, check_positive_whole, check_seed
 
 _POINTS = 200  # of a curve
 
@@ -247,8 +247,7 @@ class Comparison:
         on = self.sets[0] if on is None else on
         if on not in self._sets:
             raise ParameterError("on", f"must be one of {', '.join(map(repr, self._sets))}", on)
-        if not 0 < as_number(confidence) < 1:
-            raise ParameterError("confidence", "must be between 0 and 1", confidence)
+        check_confidence(confidence)
         check_positive_whole("n_resamples", n_resamples)
         check_seed(seed)
         chosen = self._chosen_measure(measure)

@@ -18,7 +18,14 @@ from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import ParameterError, as_number, as_scores, check_not_negative, check_seed, is_whole
+from perceptrank.stream.validation import (
+    ParameterError,
+    as_scores,
+    check_confidence,
+    check_not_negative,
+    check_seed,
+    is_whole,
+)
 
 
 @overload
@@ -102,8 +109,7 @@ def evaluate(
             raise ParameterError("by", "applies to several rankers, of which the first is the incumbent", by)
         return trace_rankings([{"": ranker}], as_blocks(stream, required=True), chosen, 1)[0][""]
     check_not_negative("margin", margin)
-    if not 0 < as_number(confidence) < 1:
-        raise ParameterError("confidence", "must be between 0 and 1", confidence)
+    check_confidence(confidence)
     if not is_whole(worst) or worst < 0:
         raise ParameterError("worst", "must be a whole number >= 0", worst)
     check_seed(seed)

@@ -19,7 +19,7 @@ from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.model_file import WRITTEN_BY, too_new
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
-from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole
+from perceptrank.stream.validation import check_confidence, check_positive_whole
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.cards import CardCell
@@ -180,8 +180,7 @@ class Trace:
         >>> round(1 - trace.mean("ndcg"), 4), round(trace.risk_bound(0.95), 4)
         (0.0003, 0.0277)
         """
-        if not 0.0 < (chance := as_number(confidence)) < 1.0:
-            raise ParameterError("confidence", "must be a number between 0 and 1", confidence)
+        chance = check_confidence(confidence)
         values = self.values(self._first() if measure is None else measure)
         weights = np.ones(len(values)) if self.query_weights is None else self.query_weights
         counted = ~np.isnan(values) & (weights > 0)

@@ -9,10 +9,29 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Bytes, Ints
+from perceptrank.kernels.arrays import Bytes, Ints, Words
 
-_BASE = 0x9E3779B97F4A7C15
-_INVERSE = pow(_BASE, -1, 2**64)
+_WORD = 8  # bytes
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_ODDS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(_WORD + 1)], np.uint64)  # of words with n bytes
+
+
+def mix(hashes: Words, words: Words) -> Words:
+    """Return hashes that depend on each bit of earlier ones and of the words (the finalizer of SplitMix64).
+
+    The two do not commute: document "7" of the query "5" is not document "5" of the query "7".
+
+    Examples
+    --------
+    >>> queries, documents = Texts(["5", "7", "5", "7"]).hashes(), Texts(["7", "5", "5", "7"]).hashes()
+    >>> len(set(mix(queries, documents).tolist()))
+    4
+    """
+    mixed = (hashes * _ODDS[0] ^ words) + _ODD
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _ODDS[0]
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _ODDS[1]
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
 class Texts(Sequence[str]):
@@ -95,16 +114,26 @@ class Texts(Sequence[str]):
         """Number of bytes of the texts and of their bounds."""
         return int(self.starts[-1] - self.starts[0]) + self.starts.nbytes
 
-    def hashes(self) -> npt.NDArray[np.uint64]:
-        """Return a number for each text: equal for equal texts, and rarely for others."""
-        first, last = int(self.starts[0]), int(self.starts[-1])
-        powers, inverses = (np.full(last - first + 1, base, np.uint64) for base in (_BASE, _INVERSE))
-        powers[0] = inverses[0] = 1
-        powers, inverses = np.multiply.accumulate(powers), np.multiply.accumulate(inverses)  # modulo 2**64
-        sums = np.zeros(last - first + 1, np.uint64)
-        np.cumsum((self.content[first:last] + np.uint64(1)) * powers[:-1], out=sums[1:])
-        bounds = self.starts - first
-        return np.asarray(np.diff(sums[bounds]) * inverses[bounds[:-1]])
+    def hashes(self) -> Words:
+        """Return a number of 64 bits for each text: equal for equal texts, in every process, and rarely for others.
+
+        Examples
+        --------
+        >>> hashes = Texts(["a", "b", "a", ""]).hashes()
+        >>> bool(hashes[0] == hashes[2]), len(set(hashes.tolist()))
+        (True, 3)
+        """
+        lengths = self.lengths
+        hashes = lengths.astype(np.uint64)
+        content = np.concatenate([self.encoded, np.zeros(_WORD, np.uint8)])
+        # The words that begin at each byte: those at the starts of texts are picked from them.
+        words = np.ndarray((len(content) - _WORD + 1,), "<u8", content, strides=(1,))
+        starts, rows = self.starts[:-1] - self.starts[0], np.flatnonzero(lengths)
+        for begin in range(0, int(lengths.max(initial=0)), _WORD):
+            rows = rows if begin == 0 else rows[lengths[rows] > begin]
+            sizes = np.minimum(lengths[rows] - begin, _WORD)
+            hashes[rows] = mix(hashes[rows], words[starts[rows] + begin] & _MASKS[sizes])
+        return hashes
 
     def __len__(self) -> int:
         return len(self.starts) - 1

@@ -342,6 +342,13 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def check_confidence(confidence: Any) -> float:
+    """Return a confidence level as a float; raise unless it is between 0 and 1."""
+    if not 0 < (level := as_number(confidence)) < 1:
+        raise ParameterError("confidence", "must be between 0 and 1", confidence)
+    return level
+
+
 def as_number(value: Any) -> float:
     """Return a real number as a float, anything else as NaN."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):

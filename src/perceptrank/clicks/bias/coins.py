@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from perceptrank.clicks.bias.conditional import Cells
-from perceptrank.clicks.bias.keys import text_keys
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.stream.texts import Texts
 
@@ -65,7 +64,7 @@ def count_coins(
 
     Clicks are weighted by the inverse of their propensity, relative to that of a fair coin.
     """
-    _, first, codes = np.unique(text_keys(policy), return_index=True, return_inverse=True)
+    _, first, codes = np.unique(policy.hashes(), return_index=True, return_inverse=True)
     counts: dict[Coin, CoinCounts] = {}
     n_known = 0
     for code, i in enumerate(first.tolist()):

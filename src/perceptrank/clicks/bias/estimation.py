@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from perceptrank.clicks.bias.result import PositionBias
-from perceptrank.clicks.bias.sums import Method, PositionBiasSums, check_confidence
+from perceptrank.clicks.bias.sums import Method, PositionBiasSums
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.validation import check_confidence
 
 
 def position_bias(

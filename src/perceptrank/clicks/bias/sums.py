@@ -11,14 +11,21 @@ from scipy.special import ndtri
 from perceptrank.clicks.bias.coins import Coin, CoinCounts, count_coins
 from perceptrank.clicks.bias.documents import MOST_PLACES, DocumentCounts
 from perceptrank.clicks.bias.em import estimate_em
-from perceptrank.clicks.bias.keys import id_keys, mix, row_keys, text_keys
+from perceptrank.clicks.bias.keys import id_keys, row_keys
 from perceptrank.clicks.bias.methods import Estimate, choose, estimate_pairs, estimate_pivot, estimate_swaps
 from perceptrank.clicks.bias.regression import estimate_regression
 from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.kernels.arrays import Floats, Ints, Words
-from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.columns import CLICKED, PLACE
+from perceptrank.stream.query_stream import QueryStream, missing_columns
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import ParameterError, as_number, check_choice, check_positive_whole
+from perceptrank.stream.texts import mix
+from perceptrank.stream.validation import (
+    ParameterError,
+    check_choice,
+    check_confidence,
+    check_positive_whole,
+)
 
 Method: TypeAlias = Literal["auto", "swaps", "pairs", "pivot", "em", "regression-em"]
 _OF_DOCUMENTS = {
@@ -109,7 +116,7 @@ class PositionBiasSums:
             docids = stream.docids
             has_name = np.zeros(len(rows), bool) if docids is None else docids.lengths[rows] > 0
             self.n_nameless += int(len(rows) - has_name.sum())
-            keys = np.zeros(len(rows), np.uint64) if docids is None else text_keys(docids)[rows]
+            keys = np.zeros(len(rows), np.uint64) if docids is None else docids.hashes()[rows]
             if not has_name.all():
                 keys, queries, at, clicks = keys[has_name], queries[has_name], at[has_name], clicks[has_name]
         self._documents.append(DocumentCounts.of(mix(queries, keys), queries, at, clicks, X))
@@ -191,28 +198,18 @@ class PositionBiasSums:
         return notes
 
 
-def check_confidence(confidence: float) -> None:
-    """Raise unless a confidence level is between 0 and 1."""
-    if not 0 < as_number(confidence) < 1:
-        raise ParameterError("confidence", "must be between 0 and 1", confidence)
-
-
 def _required(stream: QueryStream) -> tuple[Any, Any]:
-    columns = stream.columns
-    missing = [name for name in ("place", "clicked") if name not in columns]
-    if missing:
-        names = " and ".join(missing)
-        raise ValueError(f"position bias needs the columns place and clicked, but the stream has no {names}")
-    return columns["place"], columns["clicked"]
+    if stream.place is None or stream.clicked is None:
+        raise missing_columns(stream, "position bias", (PLACE, CLICKED))
+    return stream.place, stream.clicked
 
 
 def _query_keys(stream: QueryStream) -> Words:
     """Return a key for what the user asked; where that is unknown, for the impression."""
-    columns: Mapping[str, Any] = stream.columns
-    texts = columns.get("user_query")
+    texts: Any = stream.columns.get("user_query")
     if texts is None:
         return id_keys(stream.qids)
-    keys = text_keys(texts)
+    keys: Words = texts.hashes()
     if (unknown := texts.lengths == 0).any():
         keys[unknown] = mix(keys[unknown], id_keys(stream.qids[unknown]))
     return keys

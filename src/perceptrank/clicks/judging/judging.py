@@ -17,7 +17,7 @@ from perceptrank.clicks.judging.sums import CountTable, JudgementSums
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import ParameterError, as_number, as_numbers, check_choice
+from perceptrank.stream.validation import ParameterError, as_number, as_numbers, check_choice, check_confidence
 
 ClickModel: TypeAlias = Literal["position", "dbn", "cascade", "coec", "ctr"]
 THRESHOLDS = (0.2, 0.4, 0.6, 0.8)
@@ -129,8 +129,7 @@ def judgements(
 def check_settings(model: str, thresholds: Sequence[float], confidence: float, *, has_bias: bool) -> tuple[float, ...]:
     """Return the thresholds as numbers; raise `ValueError` if an argument of `judgements` is invalid."""
     check_choice("model", model, get_args(ClickModel))
-    if not 0 < as_number(confidence) < 1:
-        raise ParameterError("confidence", "must be between 0 and 1", confidence)
+    check_confidence(confidence)
     if has_bias and model != "position":
         raise ValueError(f"`bias` is for the model 'position': {model!r} has no position bias")
     bounds = tuple(as_number(bound) for bound in thresholds)

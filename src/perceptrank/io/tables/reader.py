@@ -43,14 +43,13 @@ from perceptrank.stream.columns import WEIGHT, Values, find_column, join_columns
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.texts import Texts
+from perceptrank.stream.texts import Texts, mix
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
 
 Report = Callable[[TableColumns], object]
 Table: TypeAlias = DelimitedTable | DocumentTable
 
 _RUN_FEATURES = ("score", "rank")
-_ODD = 0xD6E8FEB86659FD93  # tells queries apart in the hash of a document
 Missing = Literal["error", "keep", "zero"]
 _MISSING = ("error", "keep", "zero")
 
@@ -519,7 +518,7 @@ class _DocumentsOfQueries:
         starts = rows.starts()
         bounds = [*starts.tolist(), len(ids)]
         query_of_row = np.repeat(np.arange(len(starts), dtype=np.uint64), np.diff(bounds))
-        keys = ids.hashes() ^ (query_of_row * np.uint64(_ODD))
+        keys = mix(query_of_row, ids.hashes())
         keys.sort()
         may_repeat = bool((keys[1:] == keys[:-1]).any())
         for start, stop in pairwise(bounds):
