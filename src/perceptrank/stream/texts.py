@@ -114,7 +114,7 @@ class Texts(Sequence[str]):
         """Number of bytes of the texts and of their bounds."""
         return int(self.starts[-1] - self.starts[0]) + self.starts.nbytes
 
-    def hashes(self) -> Words:
+    def hashes(self) -> npt.NDArray[np.uint64]:
         """Return a number of 64 bits for each text: equal for equal texts, in every process, and rarely for others.
 
         Examples
