@@ -51,6 +51,10 @@ from .io.store import write_store as write_store
 from .io.tables.columns import TableColumns as TableColumns
 from .io.tables.reader import read_table as read_table
 from .io.tables.reader import scan_table as scan_table
+from .learners.clicks.click_learner import ClickLearner as ClickLearner
+from .learners.clicks.impression import Impression as Impression
+from .learners.clicks.pdgd import PDGD as PDGD
+from .learners.clicks.perceptron import ClickPerceptron as ClickPerceptron
 from .learners.committee import CommitteePerceptron as CommitteePerceptron
 from .learners.compiled_learner import CompiledLearner as CompiledLearner
 from .learners.fixed import FixedRanker as FixedRanker

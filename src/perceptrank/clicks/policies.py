@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,8 @@ class Policy(ABC):
     Shown(order=array([1, 2, 3]), propensity=array([1. , 0.5, 0.5]), policy='fair-pairs:2')
     """
 
+    name: ClassVar[str]
+
     def show(self, scores: npt.ArrayLike, n: int, rng: np.random.Generator) -> Shown:
         """Return the documents to show, best first.
 
@@ -82,6 +84,8 @@ class NoExploration(Policy):
     array([1, 2])
     """
 
+    name = "none"
+
     def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
         order = _rank(scores, n)
         return order, np.ones(order.shape), np.full(len(order), "none")
@@ -110,6 +114,8 @@ class FairPairs(Policy):
     >>> FairPairs(swap=0.4).show([4.0, 3.0, 2.0, 1.0], 4, np.random.default_rng(0))
     Shown(order=array([0, 2, 1, 3]), propensity=array([1. , 0.4, 0.4, 1. ]), policy='fair-pairs:2')
     """
+
+    name = "fair-pairs"
 
     swap: float = 0.5
 
@@ -150,6 +156,8 @@ class PlackettLuce(Policy):
     >>> PlackettLuce(0.5).show([0.0, 0.0, 0.0, 0.0], 2, np.random.default_rng(0)).propensity
     array([0.25      , 0.33333333])
     """
+
+    name = "plackett-luce"
 
     temperature: float = 1.0
 
@@ -192,6 +200,8 @@ class Shuffle(Policy):
     >>> Shuffle(2).show([3.0, 2.0, 1.0], 3, np.random.default_rng(1))
     Shown(order=array([0, 1, 2]), propensity=array([0.5, 0.5, 1. ]), policy='shuffle:2')
     """
+
+    name = "shuffle"
 
     k: int
 

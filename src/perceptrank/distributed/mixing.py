@@ -131,7 +131,8 @@ MIXED_BY = ("queries", "updates", "uniform")
 _MIXED = [MASS, MEAN_LOSS, CURRENT_LOSS, USED_LOSS]
 _ADDED = [ROUNDS, UPDATES, SQUARED_REACH, SQUARED_STEPS, ROUND_WEIGHT, UPDATE_WEIGHT]
 _LARGEST = [LARGEST_REACH, LARGEST_WEIGHT]
-_SQUARES = {"squares"}  # AdaGrad's: a sum along one pass, of which the mean over shards is one again
+# AdaGrad's squares, and clicks and showings per place: sums along one pass, of which the mean over shards is one again.
+_SUMS = {"squares", "place_clicks", "place_shown"}
 
 SomeLearner = TypeVar("SomeLearner", bound=Learner)
 
@@ -148,7 +149,7 @@ def check_mixable(ranker: Learner) -> None:
             f"{ranker.name} cannot be mixed: its members, or which of them leads, differ between shards; learn one of "
             "its learners, or each of them by itself"
         )
-    more = sorted(set(ranker.extra_state(1)) - _SQUARES)
+    more = sorted(set(ranker.extra_state(1)) - _SUMS)
     if more:
         raise TypeError(
             f"{ranker.name} cannot be mixed: the mean of its {', '.join(more)} over shards is not a valid state"

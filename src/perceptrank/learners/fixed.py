@@ -69,7 +69,7 @@ class FixedRanker(Learner):
 
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
         valid = (relevance >= 0) & np.isfinite(relevance)
-        if not valid.all():
+        if relevance.ndim == 1 and not valid.all():  # clicks are checked already
             return int(np.searchsorted(offsets, np.argmin(valid), side="right")) - 1
         predicted[:] = state.linear_scores(X)
         state.tally[ROUNDS] += np.count_nonzero(masses)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.learners.learning import advance, learn_query, learn_stream, measure_of, ready_model
+from perceptrank.learners.learning import advance, learn_query, learn_stream, ready_model, takes_clicks
 from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
@@ -64,7 +64,7 @@ class Learner(Estimator):
     algorithm : str
         Name on the command line and in model files.
     takes : str
-        Unit of learning: "lists", "pairs" of a list, or "documents" one by one.
+        Unit of learning: "lists", "pairs" of a list, or "documents" one by one; or "clicks" on lists that were shown.
     cost : str
         Time for a query, in documents m, features d, grades g, members N, buffer size s, budget B.
     longest_query : int or None
@@ -231,7 +231,7 @@ class Learner(Estimator):
             The queries, in the order of learning. If they have weights, these scale what is learned from each query
             (docs/learners/inputs.md says how), and the trace's means are weighted.
         measures : str, Measure or list of them, optional
-            Measures to record; by default the measure that is learned, or NDCG@10.
+            Measures to record; by default the measure that is learned, or NDCG@10, and none if there are no grades.
 
         Returns
         -------
@@ -251,7 +251,7 @@ class Learner(Estimator):
         UserWarning
             If, the first time, features differ so much in spread that the largest decide alone.
         """
-        recorded = [measure_of(self)] if measures is None else parse_all(measures)
+        recorded = None if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
             return advance(self, learn_stream, stream, recorded)
         traces = [advance(self, learn_stream, block, recorded) for block in as_blocks(stream)]
@@ -279,8 +279,10 @@ class Learner(Estimator):
             If there are no documents, a grade, feature or weight is invalid, the features are not those that were
             learned before, or scores overflow.
         TypeError
-            If the features are sparse and the learner takes dense ones only.
+            If the features are sparse and the learner takes dense ones only, or it learns from clicks.
         """
+        if takes_clicks(self):
+            raise TypeError(f"{self.name} learns from clicks: show a list with `show`, then call `learn_clicks`")
         if reads_labels(self):
             X, relevance = as_example(X, relevance)
         features, names = as_named_features(X)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.learners.clicks.impression import answers_in, kinds_in
 from perceptrank.learners.model import Model, as_learned, named, transformed
+from perceptrank.learners.tally import UPDATES
 from perceptrank.measures import NDCG, Measure, parse
 from perceptrank.stream.columns import RELEVANCE
 from perceptrank.stream.memory import check_room
@@ -28,6 +30,7 @@ from perceptrank.stream.validation import (
 from perceptrank.transforms.registry import sparse_transforms
 
 if TYPE_CHECKING:
+    from perceptrank.learners.clicks.click_learner import ClickLearner
     from perceptrank.learners.learner import Learner
 
 Given = TypeVarTuple("Given")
@@ -55,14 +58,18 @@ def advance(learner: Learner, learn: Callable[[Learner, Model, *Given], Result],
         raise
 
 
-def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: list[Measure]) -> Trace:
-    """Learn a stream, block after block."""
+def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: list[Measure] | None) -> Trace:
+    """Learn a stream, block after block; by default, record the measure that is learned, if there are grades."""
     if len(stream) == 0:
         raise ValueError("the stream has no queries")
-    if RELEVANCE not in stream.columns:
-        raise missing_columns(stream, learner.name, (RELEVANCE,))
+    is_graded = RELEVANCE in stream.columns
+    if recorded is None:
+        recorded = [measure_of(learner)] if is_graded else []
+    if not is_graded and (recorded or not takes_clicks(learner)):
+        raise missing_columns(stream, str(recorded[0]) if takes_clicks(learner) else learner.name, (RELEVANCE,))
     if not stream.n_features:
         raise ValueError(f"{learner.name} needs features, and the stream has none")
+    check_policies(learner, model, stream)
     model.check_features(stream.n_features, stream.feature_names)
     for measure in recorded:
         measure.check_grades(stream.relevance)
@@ -74,6 +81,20 @@ def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: 
     except ValueError:
         model.check_values(stream)
         raise
+
+
+def takes_clicks(learner: Learner) -> bool:
+    """Tell whether a learner, or one that it is made of, learns from clicks."""
+    parts = learner.model.learners
+    return any(map(takes_clicks, parts)) if parts else learner.takes == "clicks"
+
+
+def check_policies(learner: Learner, model: Model, stream: QueryStream) -> None:
+    """Raise if a click learner would learn nothing from lists of the policies of a stream, and has learned nothing."""
+    for part in learner.model.learners:
+        check_policies(part, model, stream)
+    if learner.takes == "clicks" and not (model.has_begun and model.tally[UPDATES] > 0):
+        cast("ClickLearner", learner).check_policies(kinds_in(stream))
 
 
 def measure_of(learner: Learner) -> Measure:
@@ -88,7 +109,8 @@ def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: li
     masses = np.ones(len(block)) if weights is None else weights.copy()
     if weights is not None:
         check_weights(learner, model, weights)
-    learn_arrays(learner, model, block.X, block.relevance, block.offsets, predicted, masses)
+    answers = read_only(answers_in(block, learner.name)) if takes_clicks(learner) else block.relevance
+    learn_arrays(learner, model, block.X, answers, block.offsets, predicted, masses)
     values = {measure: measure.per_query(predicted, block.relevance, block.offsets, first) for measure in recorded}
     return Trace(values, masses, weights)
 
@@ -140,14 +162,18 @@ def learn_transforms(learner: Learner, model: Model, X: AnyFeatures, offsets: In
 def learn_arrays(
     learner: Learner, model: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
 ) -> None:
-    """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
+    """Learn a block of validated arrays; raise if a value is invalid or something overflows.
+
+    Instead of grades, click learners take a matrix of answers, a row per document: see `clicks.impression`.
+    """
     if not model.has_begun:
         begin(learner, model, X.shape[1], sparse=isinstance(X, SparseFeatures))
     given, X = X, learn_transforms(learner, model, as_learned(model, X), offsets)
     done = learner._pass(model, X, relevance, offsets, predicted, masses)
     if done < len(offsets) - 1:
         rows = slice(offsets[done], offsets[done + 1])
-        as_grades(relevance[rows], len(relevance[rows]))
+        if relevance.ndim == 1:
+            as_grades(relevance[rows], len(relevance[rows]))
         if not are_finite(X[rows]):
             bad = find_bad_feature(given[rows], model.feature_names, keep_missing=model.takes_missing)
             raise bad or bad_feature(X[rows], 0, None)

@@ -466,16 +466,22 @@ class Model:
         """Return features after transforms of this model, whose columns have these names."""
         return transformed(named(self, transforms, names), as_learned(self, X), offsets, names)
 
-    def linear_scores(self, X: AnyFeatures, names: tuple[str, ...] | None = None) -> Floats:
-        """Return the scores of transformed features; names are those of features before, for an error."""
+    def linear_scores(self, X: AnyFeatures, names: tuple[str, ...] | None = None, *, current: bool = False) -> Floats:
+        """Return the scores of transformed features; names are those of features before, for an error.
+
+        With `current`, they are those by the current weights, even if the mean ranks.
+        """
+        by_mean = self.has_begun and not current and self.ranks_with == "mean"
         scores = np.zeros(X.shape[0])
         if isinstance(X, SparseFeatures):
             is_finite = are_finite(X)
             if self.has_begun:
-                share, factor = self.table_scale(mean=self.ranks_with == "mean")
+                share, factor = self.table_scale(mean=by_mean)
                 is_finite = score_by_table(X.arrays, self.table, share, factor, scores)
         else:
-            weights = self.coefficients if self.has_begun else np.zeros(X.shape[1])
+            weights = np.zeros(X.shape[1])
+            if self.has_begun:
+                weights = self.weights if current else self.coefficients
             is_finite = score_rows(read_only(X), 0, len(X), weights, scores)
         if not is_finite:
             if are_finite(X):

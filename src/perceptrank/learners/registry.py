@@ -23,7 +23,8 @@ from perceptrank.stream.columns import add_columns, added_columns, withdraw
 from perceptrank.stream.registry import Registry, construct
 from perceptrank.transforms import registry as transforms
 
-REGISTRY = Registry(Learner, "learner", "algorithm", "perceptrank.learners", "perceptrank.learners.published")  # type: ignore[type-abstract]
+_FOLDERS = ("perceptrank.learners", "perceptrank.learners.published", "perceptrank.learners.clicks")
+REGISTRY = Registry(Learner, "learner", "algorithm", *_FOLDERS)  # type: ignore[type-abstract]
 Kind = TypeVar("Kind", bound=type[Learner])
 
 
@@ -178,8 +179,13 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
     return learners
 
 
-def algorithms() -> dict[str, type[Learner]]:
-    """Return name and class of every learner that learns; each can be constructed without arguments.
+def algorithms(*, clicks: bool = False) -> dict[str, type[Learner]]:
+    """Return name and class of every learner that learns from grades; each can be constructed without arguments.
+
+    Parameters
+    ----------
+    clicks : bool
+        Return those that learn from clicks instead.
 
     Examples
     --------
@@ -187,8 +193,11 @@ def algorithms() -> dict[str, type[Learner]]:
     ['buffered-pairwise', 'category-ranking', 'committee', 'kernel', 'listnet', 'listwise', 'margin-prank', 'minimax',
      'oap-bpm', 'opauc', 'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2',
      'structured-ndcg', 'sum', 'svm-map', 'toppush', 'tournament', 'uneven-margins']
+    >>> list(algorithms(clicks=True))
+    ['clicks', 'pdgd']
     """
-    return {name: kind for name, kind in REGISTRY.all().items() if kind.learns and not is_wrapper(kind)}
+    kinds = {name: kind for name, kind in REGISTRY.all().items() if kind.learns and not is_wrapper(kind)}
+    return {name: kind for name, kind in kinds.items() if (kind.takes == "clicks") == clicks}
 
 
 def wrappers() -> dict[str, type[Learner]]:

@@ -53,8 +53,8 @@ class Column:
         """True if single values may be missing, as NaN or NaT."""
         return bool(self.fill is not None and self.fill != self.fill)
 
-    def convert(self, values: Any, n: int, per: Literal["document", "query"] | None = None) -> Values:
-        """Return n values, `per` document or query, in the type of the column; raise if they are invalid."""
+    def convert(self, values: Any, n: int, per: Literal["document", "query", "place"] | None = None) -> Values:
+        """Return n values, `per` document, query or place, in the type of the column; raise if they are invalid."""
         per = per or self.per
         if self.is_text:
             return as_texts(self.argument, values, n, whole_numbers=self.dtype == "id", per=per)

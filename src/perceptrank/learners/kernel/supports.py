@@ -317,7 +317,7 @@ class KernelModel(Model):
             by_mean += X @ (self.total / self.tally[ROUNDS])
         return bool(np.isfinite(by_current).all() and np.isfinite(by_mean).all())
 
-    def linear_scores(self, X: AnyFeatures, names: tuple[str, ...] | None = None) -> Floats:
+    def linear_scores(self, X: AnyFeatures, names: tuple[str, ...] | None = None, *, current: bool = False) -> Floats:
         """Return the scores of transformed features, by supports and weights; names are for an error."""
         scores, other = np.zeros(X.shape[0]), np.empty(X.shape[0])
         finite = are_finite(X)

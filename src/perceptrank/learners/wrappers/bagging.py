@@ -153,7 +153,7 @@ class Bagging(Wrapper, Ensemble):
     ) -> int:
         n = len(offsets) - 1
         valid = (relevance >= 0) & np.isfinite(relevance)  # checked here, since no member may learn a query
-        if not valid.all():
+        if relevance.ndim == 1 and not valid.all():
             return int(np.searchsorted(offsets, np.argmin(valid), side="right")) - 1
         members = state.members
         repeats = draw_repeats(int(self.seed), state.queries, n, len(members))

@@ -10,7 +10,7 @@ import numpy as np
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import measure_of
+from perceptrank.learners.learning import measure_of, takes_clicks
 from perceptrank.learners.model import Model
 from perceptrank.learners.saving import fresh
 from perceptrank.learners.wrappers.fading import Fading
@@ -19,7 +19,7 @@ from perceptrank.learners.wrappers.wrapper import Wrapper, without_transforms
 from perceptrank.measures import Measure, MeasureLike, parse
 from perceptrank.stream.validation import ParameterError, as_number
 from perceptrank.theory import theorems
-from perceptrank.theory.theorem import Theorem
+from perceptrank.theory.theorem import NO_THEOREM, Theorem
 from perceptrank.transforms.transform import TransformLike
 
 HALF_LIVES = 30.0, 100.0
@@ -117,7 +117,7 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return theorems.tracking()
+        return NO_THEOREM if takes_clicks(self) else theorems.tracking()
 
     @property  # type: ignore[misc]
     def transforms(self) -> TransformLike:  # type: ignore[override]

@@ -10,7 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.learners.clicks.lists import agree
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import takes_clicks
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.model import LinearPart, Model
 from perceptrank.learners.ridge import OnlineRidge
@@ -19,9 +21,9 @@ from perceptrank.learners.wrappers.sum import Sum
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners
 from perceptrank.measures import AP, Measure, MeasureLike, parse
 from perceptrank.stream.sparse import AnyFeatures
-from perceptrank.stream.validation import check_choice, check_positive, check_seed
+from perceptrank.stream.validation import ParameterError, check_choice, check_positive, check_seed
 from perceptrank.theory import theorems
-from perceptrank.theory.theorem import Theorem
+from perceptrank.theory.theorem import NO_THEOREM, Theorem
 from perceptrank.transforms.transform import Transform, TransformLike
 
 STRATEGIES = ("leader", "hedge")
@@ -107,6 +109,10 @@ class Tournament(Ensemble):
     (rate L* + ln N) / (1 - exp(-rate)), L* being the best learner's loss, which does not grow once that learner has
     stopped losing (`perceptrank.theory.bounds.hedge`).
 
+    Learners that learn from clicks are compared by the preferences that clicks suggest: over all pairs of a list, the
+    sum of the difference of clicks, weighted against position bias, with the sign of the difference of scores. There is
+    no bound then.
+
     It replaces tuning, for example of a learning rate or of the transform. With query weights, sums and losses are
     weighted: plus N - 1 times the largest weight, for the leader; "hedge" takes weights up to 1, which leave its bound
     as it is.
@@ -158,6 +164,8 @@ class Tournament(Ensemble):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
+        if takes_clicks(self):  # whose values are not from 0 to 1
+            return NO_THEOREM
         return theorems.hedge(self.rate) if self.strategy == "hedge" else theorems.leader()
 
     @classmethod
@@ -204,6 +212,8 @@ class Tournament(Ensemble):
             check_positive("rate", self.rate)
         if self.learners is not None:
             check_learners(self.learners, refused=Tournament)
+            if self.strategy == "hedge" and any(map(takes_clicks, self.learners)):
+                raise ParameterError("strategy", "must be 'leader' for learners that learn from clicks", self.strategy)
 
     def compared_by(self) -> Measure:
         """Return the measure that learners are compared by."""
@@ -237,7 +247,8 @@ class Tournament(Ensemble):
         """Let every member learn the block, then choose the one that ranked each query."""
         n, first, members = len(offsets) - 1, state.queries, state.members
         judge = self.compared_by()
-        judge.check_grades(relevance)
+        if relevance.ndim == 1:
+            judge.check_grades(relevance)
         weights = masses.copy()
         scores, moved = np.empty((len(members), len(relevance))), np.tile(masses, (len(members), 1))
         done = self._learn_in_members(state, X, relevance, offsets, scores, moved)
@@ -245,7 +256,10 @@ class Tournament(Ensemble):
             return done
         values = np.empty((len(members), n))
         for place, found in enumerate(scores):
-            values[place] = judge.per_query(found, relevance, offsets, first)
+            if relevance.ndim == 1:
+                values[place] = judge.per_query(found, relevance, offsets, first)
+            else:
+                agree(found, relevance, offsets, values[place])
         chosen = self._choose(state, values, weights)
         predicted[:] = scores[np.repeat(chosen, np.diff(offsets)), np.arange(len(relevance))]
         masses[:] = moved[chosen, np.arange(n)]

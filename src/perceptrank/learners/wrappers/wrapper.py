@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.learners.clicks.showing import Showing
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import learn_transforms
+from perceptrank.learners.learning import learn_transforms, takes_clicks
 from perceptrank.learners.model import Model
 from perceptrank.learners.saving import fresh
 from perceptrank.learners.sklearn_adapter import differ
@@ -28,7 +29,7 @@ def without_transforms(learner: Learner) -> Learner:
     return type(learner)(**settings)
 
 
-class Composite(Learner):
+class Composite(Showing, Learner):
     """A learner constructed from others, as `learner` or `learners`: from their settings, not their state.
 
     It works with copies. Later changes to the given learners have no effect before the next `fit`.
@@ -198,3 +199,5 @@ def check_learners(learners: Any, refused: type[Learner] | None = None) -> None:
         if not isinstance(learner, Learner) or (refused is not None and isinstance(learner, refused)):
             but = "" if refused is None else f" other than {refused.algorithm}s"
             raise ParameterError("learners", f"must be learners{but}", learner)
+    if len({takes_clicks(learner) for learner in learners if learner.learns}) > 1:
+        raise ValueError("learners must all learn from grades, or all from clicks, got both")

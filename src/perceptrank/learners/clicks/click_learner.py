@@ -1,0 +1,64 @@
+"""The base of learners that learn from clicks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.clicks.lists import place_counts
+from perceptrank.learners.clicks.showing import Showing
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.model import Model
+from perceptrank.learners.starting import Startable
+
+
+class ClickLearner(Showing, Startable, CompiledLearner):
+    """A learner that shows lists and learns from what was clicked in them, or from logs of such lists.
+
+    Its ranking, for evaluation and export, is the one without exploration.
+
+    Attributes
+    ----------
+    explores : str
+        Name of the exploration policy of its own.
+    policies : tuple of str
+        Policies whose lists it can learn from; empty if any will do.
+    """
+
+    takes = "clicks"
+    explores: ClassVar[str] = "none"
+    policies: ClassVar[tuple[str, ...]] = ()
+
+    def sharpness(self, model: Model) -> float | None:
+        """Return the standard deviation of the scores that Plackett-Luce draws a list by, None for those of the model.
+
+        Parameters
+        ----------
+        model : Model
+            The model with its counts.
+        """
+        return None
+
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return clicks and showings per place, before anything was learned."""
+        return place_counts()
+
+    def check_policies(self, kinds: set[str]) -> None:
+        """Raise if clicks on lists of these kinds of policies teach nothing.
+
+        Parameters
+        ----------
+        kinds : set of str
+            Such as "fair-pairs"; "" for lists that nothing is known of.
+        """
+        if self.policies and not kinds & set(self.policies):
+            raise ValueError(
+                f"{self.name} learns from lists that were randomised by {' or '.join(self.policies)}, as the column "
+                f"policy says, got {' and '.join(sorted(kind or 'none that is known' for kind in kinds))}: a click may "
+                "then be due to the place alone. Use `examined` if the log has the column examined, `ips-listwise` "
+                "with estimates of position bias, or `clicks.judgements`"
+            )
+
+    def _click_settings(self, *settings: Any, learning_rate: float = 1.0, decay: float = 1.0) -> tuple[Any, ...]:
+        """Return the settings as the pass of a click rule takes them; `settings` are the rule's own."""
+        return (bool(self.average), learning_rate, decay), settings

@@ -1,0 +1,121 @@
+"""Impressions: lists that were shown, and what click learners read of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.columns import CLICKED, EXAMINED, PLACE, POLICY, PROPENSITY, find_column
+from perceptrank.stream.query_stream import QueryStream, missing_columns
+from perceptrank.stream.sparse import AnyFeatures
+
+# A row of answers is a document: its place, whether it was clicked and examined, its propensity, and the code of the
+# policy that showed it. Codes of fair pairs say where the first pair starts.
+AT, CLICK, SEEN, CHANCE, KIND, N_ANSWERS = range(6)
+OTHER, FAIR_FROM_1, FAIR_FROM_2, PLACKETT_LUCE, SHUFFLE, NONE = range(6)
+_CODES = {"none": NONE, "fair-pairs:1": FAIR_FROM_1, "fair-pairs:2": FAIR_FROM_2}
+_PREFIXES = {"plackett-luce": PLACKETT_LUCE, "shuffle": SHUFFLE}
+
+
+def kinds_in(stream: QueryStream) -> set[str]:
+    """Return the kinds of policies that showed the impressions of a stream, such as "fair-pairs"."""
+    texts = set(stream.columns[POLICY].tolist()) if POLICY in stream.columns else {""}
+    return {text.partition(":")[0] for text in texts}
+
+
+def policy_code(policy: str) -> int:
+    """Return the code of a policy, given as the column ``policy`` has it."""
+    return _CODES.get(policy) or _PREFIXES.get(policy.partition(":")[0], OTHER)
+
+
+@dataclass(frozen=True, eq=False)
+class Impression:
+    """A list that was shown, and what learning from its clicks needs; `show` of a click learner returns it.
+
+    Attributes
+    ----------
+    X : array or SparseFeatures
+        Features of all documents that were ranked.
+    names : tuple of str or None
+        Names of the features, if they have any.
+    order : array of int
+        Rows of the documents shown, best first.
+    propensity : array of float
+        Probability of each of these documents at its place, as `perceptrank.clicks.Shown` has it.
+    policy : str
+        The exploration policy, as the column ``policy`` of a log has it.
+    """
+
+    X: AnyFeatures
+    names: tuple[str, ...] | None
+    order: Ints
+    propensity: Floats
+    policy: str
+
+    def columns(self, clicks: npt.ArrayLike, examined: npt.ArrayLike | None = None) -> dict[str, Any]:
+        """Return the impression as the columns of a log: one value per document, and the policy.
+
+        Parameters
+        ----------
+        clicks : array of shape (places,)
+            A number from 0 to 1 for each place shown: 1 for a click, 0 for none.
+        examined : array of shape (places,), optional
+            1 for each place that the user looked at, 0 for others, NaN where that is unknown.
+
+        Raises
+        ------
+        ValueError
+            If there is not one valid value for each place.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import perceptrank as pr
+        >>> shown = pr.ClickPerceptron().show(np.eye(3), n=2, rng=1)
+        >>> shown.order, shown.columns([0, 1])["clicked"]
+        (array([0, 1]), array([0., 1., 0.]))
+        """
+        m, k = self.X.shape[0], len(self.order)
+        place, propensity = np.zeros(m, np.int32), np.full(m, np.nan)
+        place[self.order], propensity[self.order] = np.arange(1, k + 1), self.propensity
+        columns: dict[str, Any] = {PLACE: place, PROPENSITY: propensity, POLICY: self.policy}
+        for name, values, fill in ((CLICKED, clicks, 0.0), (EXAMINED, examined, np.nan)):
+            if values is not None:
+                columns[name] = np.full(m, fill)
+                columns[name][self.order] = find_column(name).convert(values, k, "place")
+        return columns
+
+
+def answers_of(impression: Impression, clicks: npt.ArrayLike, examined: npt.ArrayLike | None) -> Floats:
+    """Return the answers to one impression, a row per document."""
+    columns = impression.columns(clicks, examined)
+    answers = np.empty((impression.X.shape[0], N_ANSWERS))
+    answers[:, AT], answers[:, CLICK], answers[:, CHANCE] = columns[PLACE], columns[CLICKED], columns[PROPENSITY]
+    answers[:, SEEN], answers[:, KIND] = columns.get(EXAMINED, np.nan), policy_code(impression.policy)
+    return answers
+
+
+def answers_in(stream: QueryStream, needing: str) -> Floats:
+    """Return the answers to the impressions of a stream, a row per document; raise if it has no clicks."""
+    columns = stream.columns
+    if not {PLACE, CLICKED} <= columns.keys():
+        raise missing_columns(stream, needing, (PLACE, CLICKED))
+    answers = np.empty((stream.n_documents, N_ANSWERS))
+    for name, place in ((PLACE, AT), (CLICKED, CLICK), (EXAMINED, SEEN), (PROPENSITY, CHANCE)):
+        answers[:, place] = columns.get(name, np.nan)
+    known: dict[str, int] = {}
+    texts = columns[POLICY].tolist() if POLICY in columns else [""] * len(stream)
+    codes = [known.setdefault(text, policy_code(text)) if text not in known else known[text] for text in texts]
+    answers[:, KIND] = np.repeat(np.array(codes, dtype=np.float64), np.diff(stream.offsets))
+    unknown = (answers[:, AT] > 0) & np.isnan(answers[:, CHANCE]) & ~np.isin(answers[:, KIND], (OTHER, NONE))
+    if unknown.any():
+        q = int(np.searchsorted(stream.offsets, np.argmax(unknown), side="right")) - 1
+        raise ValueError(
+            f"{needing} needs the propensity of every document that {texts[q]} has shown: the column is missing, or is "
+            f"NaN in impression {stream.qids[q]}"
+        )
+    return answers
