@@ -323,15 +323,15 @@ class KernelModel(Model):
         finite = are_finite(X)
         if finite and self.has_begun and len(self.supports):
             supports, values_of = self.supports, self.values_of()
-            by_mean = self.ranks_with == "mean"
+            by_mean = not current and self.ranks_with == "mean"
             step = max(1, _VALUES_AT_ONCE // len(supports))
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 for start in range(0, len(scores), step):
                     rows = slice(start, start + step)
                     placed, norms = self.placed(X[rows])
-                    current, mean = (other, scores) if by_mean else (scores, other)
+                    own, mean = (other, scores) if by_mean else (scores, other)
                     values = values_of(placed, norms, supports.X, supports.norms)
-                    finite = finite and self.score(placed, values, current[rows], mean[rows])
+                    finite = finite and self.score(placed, values, own[rows], mean[rows])
         if not finite:
             if are_finite(X):
                 raise ValueError("scores overflow: the features are too large")
