@@ -53,6 +53,7 @@ from .io.tables.reader import read_table as read_table
 from .io.tables.reader import scan_table as scan_table
 from .learners.clicks.click_learner import ClickLearner as ClickLearner
 from .learners.clicks.impression import Impression as Impression
+from .learners.clicks.interaction import learn_from_user as learn_from_user
 from .learners.clicks.pdgd import PDGD as PDGD
 from .learners.clicks.perceptron import ClickPerceptron as ClickPerceptron
 from .learners.committee import CommitteePerceptron as CommitteePerceptron
