@@ -38,7 +38,7 @@ LARGEST_ODDS = 1e100
 # What the rule of a click learner takes: scores of all documents; the documents shown, by place; the places, clicks,
 # examinations and propensities of these; the code of the policy, how many updates there were, the weight of the query.
 List: TypeAlias = tuple[Floats, Ints, tuple[Floats, Floats, Floats, Floats], int, float, float]
-Counts: TypeAlias = tuple[Floats, Floats]  # clicks and showings per place
+Counts: TypeAlias = tuple[Floats, ...]  # clicks and showings per place, and what else a learner keeps
 
 
 @helper
@@ -137,6 +137,11 @@ def rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, rows:
     raise NotImplementedError
 
 
+@helper
+def stay(settings: Any, state: Iterates, counts: Counts) -> None:
+    """Change nothing after an update."""
+
+
 def learn_lists(
     all_settings: Any, block: Block, state: Iterates, counts: Counts, record: Record, scratch: Scratch
 ) -> int:
@@ -162,16 +167,28 @@ def learn_lists(
         rate = learning_rate * decay**n_updates if decay < 1.0 else learning_rate
         if not close_query(rate, block, q, mass, coefficients, moved, vectors[1], state, record):
             return q
+        if mass > 0.0:
+            follow(settings, state, counts)
         if weight > 0.0:
             count_places(listed[1], listed[2], n, weight, counts)
     return len(offsets) - 1
 
 
+follow = stay  # stands for what a click learner does after an update
+
+
 @functools.cache
-def click_pass(rule: Callable[..., float], *, floats: int = 0, ints: int = 0) -> Pass:
-    """Return the pass of a click rule, compiled for it, and the rows of scratch that it takes."""
+def click_pass(
+    rule: Callable[..., float], *, follow: Callable[..., None] = stay, floats: int = 0, ints: int = 0
+) -> Pass:
+    """Return the pass of a click rule, compiled for it, and the rows of scratch that it takes.
+
+    `follow` is a compiled helper that is called after each update.
+    """
     name = f"{rule.__qualname__.removesuffix('_rule')}_pass"
-    return Pass(compiled(specialise(learn_lists, name, rule.__module__, rule=rule)), (floats + 7, ints + 6, 2))
+    return Pass(
+        compiled(specialise(learn_lists, name, rule.__module__, rule=rule, follow=follow)), (floats + 7, ints + 6, 2)
+    )
 
 
 def place_counts() -> dict[str, Floats]:
