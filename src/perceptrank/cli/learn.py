@@ -100,11 +100,13 @@ def learn(
     sharing: Sharing,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from judged queries in one pass, and print how well each was ranked before learning from it.
+    """Learn from judged queries or from clicks in one pass, and print how well each was ranked before learning from it.
 
     With --dask or --scheduler, files are learned from in parallel, in several passes.
 
     Example: perceptrank learn train.txt.gz --measure ndcg@10 --save model.json
+
+    Example: perceptrank learn clicks.parquet --algorithm clicks --save model.json
     """
     from perceptrank.measures import parse_all
 
@@ -127,7 +129,8 @@ def learn(
         try:
             blocks = reading.blocks(bar, every=keeping.checkpoint, names=learner.model.needed_names)
             for block in run.rest(blocks, keeping.save):
-                traces.append(learner.learn(block, measures))
+                is_recorded = record is not None or "relevance" in block.columns
+                traces.append(learner.learn(block, measures if is_recorded else None))
                 if weights is not None and block.feature_names:
                     _say_what_starts_at_zero(block.feature_names, weights, keeping.start_from)
                     weights = None
@@ -158,7 +161,8 @@ def learn(
     if keeping.alerts:
         facts["changes"] = [asdict(change) for change in changes]
     if traces or as_json:
-        keeping.report([row], "Ranked, measured, then learned from", facts, start, as_json=as_json)
+        title = "Learned from clicks" if traces and not whole.measures else "Ranked, measured, then learned from"
+        keeping.report([row], title, facts, start, as_json=as_json)
     if traces and keeping.alerts and not as_json:
         alarms = [str(change) for change in changes] or ["no alarm, rankings have not become worse"]
         for alarm in alarms:
