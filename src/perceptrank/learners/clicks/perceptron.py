@@ -14,7 +14,7 @@ from perceptrank.kernels.scoring import squared_norm
 from perceptrank.learners.clicks.click_learner import ClickLearner
 from perceptrank.learners.clicks.lists import N_PLACES, Counts, List, click_pass, swap_share
 from perceptrank.learners.model import Model
-from perceptrank.learners.starting import Beginning, Feature
+from perceptrank.learners.starting import Beginning
 from perceptrank.learners.tally import UPDATES, Iterates
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import check_positive
@@ -112,7 +112,7 @@ class ClickPerceptron(ClickLearner):
     fixed = ("production",)
 
     _: KW_ONLY
-    production: Feature | None = None
+    production: str | int | None = None
     evidence: float = 10_000.0
     transforms: TransformLike = "auto"
 
