@@ -138,7 +138,12 @@ def rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, rows:
 
 
 @helper
-def stay(settings: Any, state: Iterates, counts: Counts) -> None:
+def keep_scores(settings: Any, block: Block, q: int, counts: Counts, scores: Floats) -> None:
+    """Let the rule have the scores that documents are ranked by."""
+
+
+@helper
+def keep_weights(settings: Any, state: Iterates, counts: Counts) -> None:
     """Change nothing after an update."""
 
 
@@ -162,6 +167,7 @@ def learn_lists(
                 coefficients[i] = 0.0
             given = listed[1][:n], listed[2][:n], listed[3][:n], listed[4][:n]
             kind = int(answers[offsets[q], KIND])
+            prepare(settings, block, q, counts, scores)
             shown = scores[:m], ints[0][:n], given, kind, n_updates, weight
             mass = rule(settings, shown, counts, coefficients[:m], rows)
         rate = learning_rate * decay**n_updates if decay < 1.0 else learning_rate
@@ -174,21 +180,25 @@ def learn_lists(
     return len(offsets) - 1
 
 
-follow = stay  # stands for what a click learner does after an update
+prepare, follow = keep_scores, keep_weights  # stand for what a click learner does before its rule, after an update
 
 
 @functools.cache
 def click_pass(
-    rule: Callable[..., float], *, follow: Callable[..., None] = stay, floats: int = 0, ints: int = 0
+    rule: Callable[..., float],
+    *,
+    prepare: Callable[..., None] = keep_scores,
+    follow: Callable[..., None] = keep_weights,
+    floats: int = 0,
+    ints: int = 0,
 ) -> Pass:
     """Return the pass of a click rule, compiled for it, and the rows of scratch that it takes.
 
-    `follow` is a compiled helper that is called after each update.
+    Compiled helpers `prepare` the scores that the rule takes, and `follow` each update.
     """
     name = f"{rule.__qualname__.removesuffix('_rule')}_pass"
-    return Pass(
-        compiled(specialise(learn_lists, name, rule.__module__, rule=rule, follow=follow)), (floats + 7, ints + 6, 2)
-    )
+    parts = {"rule": rule, "prepare": prepare, "follow": follow}
+    return Pass(compiled(specialise(learn_lists, name, rule.__module__, **parts)), (floats + 7, ints + 6, 2))
 
 
 def place_counts() -> dict[str, Floats]:

@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints, Rows
-from perceptrank.kernels.compiled import helper
+from perceptrank.kernels.compiled import by_layout, helper
 from perceptrank.kernels.scoring import squared_norm
 from perceptrank.learners.clicks.click_learner import ClickLearner
-from perceptrank.learners.clicks.lists import N_PLACES, Counts, List, click_pass, swap_share
+from perceptrank.learners.clicks.lists import N_PLACES, Counts, List, click_pass, keep_scores, swap_share
 from perceptrank.learners.model import Model
 from perceptrank.learners.starting import Beginning
-from perceptrank.learners.tally import UPDATES, Iterates
+from perceptrank.learners.tally import UPDATES, Block, Iterates
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 
 SURE, UNSURE = range(2)  # sums of agreements between steps and the ranking before them, and of their squares
-PLACE, WEIGHT = range(2)  # the weight of the production score, and its part that stands for production
+PLACE, WEIGHT = range(2)  # the weight of production's score, and the part of it that stands for production
+SMALLEST_SHARE = 1e-6  # of what was learned beside production, so that both can be added
 
 
 @helper
@@ -54,13 +55,34 @@ def clicks_rule(settings: tuple[float], shown: List, counts: Counts, coefficient
 
 
 @helper
+def trusted(n_updates: float, evidence: Floats) -> float:
+    """Return how many of the updates count against production: none while z ≤ 3, nearly all if z is large."""
+    sure = evidence[SURE] / math.sqrt(evidence[UNSURE]) if evidence[UNSURE] > 0.0 else 0.0
+    return n_updates * (1.0 - 9.0 / (sure * sure)) if sure > 3.0 else 0.0
+
+
+@helper
+def subtract_dense(settings: tuple[float], block: Block, q: int, counts: Counts, scores: Floats) -> None:
+    """Make scores those by what was learned from clicks alone, without production."""
+    X, _, offsets, _ = block
+    if settings[0] > 0.0:
+        production = counts[3]
+        for i in range(offsets[q + 1] - offsets[q]):
+            scores[i] -= production[WEIGHT] * X[offsets[q] + i, int(production[PLACE])]
+
+
+subtract_production = by_layout(subtract_dense, keep_scores)  # sparse features have no production
+
+
+@helper
 def follow_production(settings: tuple[float], state: Iterates, counts: Counts) -> None:
-    """Weigh production's score so that production counts as much as `evidence` updates that agree with each other."""
-    (evidence,), weights, production = settings, state[0], counts[3]
-    if evidence > 0.0:
+    """Weigh production's score anew, after an update."""
+    (before,), weights, production = settings, state[0], counts[3]
+    if before > 0.0:
         place = int(production[PLACE])
         weights[place] -= production[WEIGHT]
-        production[WEIGHT] = evidence * math.sqrt(squared_norm(weights)) / state[2][UPDATES]
+        share = max(trusted(state[2][UPDATES], counts[2]) / before, SMALLEST_SHARE)
+        production[WEIGHT] = math.sqrt(squared_norm(weights)) / share
         weights[place] += production[WEIGHT]
 
 
@@ -77,8 +99,10 @@ class ClickPerceptron(ClickLearner):
     0, tells how sure it is that the ranking predicts clicks: with y = step · w / sd(s) before each update, which is 0
     in the mean if clicks are noise, z = Σ y / √(Σ y²).
 
-    With `production`, it starts as another ranker, whose score is one of the features: that score has the weight
-    `evidence` |w| / n, w being what was learned from n updates. It begins by ranking as production does.
+    With `production`, it starts as another ranker, whose score is one of the features. It ranks by `evidence` u + m w /
+    |w|, where u is 1 for that score, and m = n max(0, 1 - 9 / z²): as production does until clicks say with some
+    certainty what is better, and then more and more by what was learned. Lists are drawn with κ = (`evidence` +
+    m)^(1/3).
 
     Parameters
     ----------
@@ -86,7 +110,7 @@ class ClickPerceptron(ClickLearner):
         Feature that has the score of the ranker to start from, by name or number of column: of weights, trees, or any
         other. By default it starts from nothing, and with random lists.
     evidence : float > 0
-        Number of updates that production counts as much as, if they all agree with each other.
+        Number of updates that production counts as much as.
     transforms : str, Transform or list of them, or None
         Transforms that features go through first. By default each feature becomes two, its z-score within the query
         and the normal score of its rank there, so that features can be of any scale.
@@ -105,7 +129,7 @@ class ClickPerceptron(ClickLearner):
 
     algorithm = "clicks"
     cost = "m d + k³"
-    kernel = click_pass(clicks_rule, follow=follow_production, floats=1)
+    kernel = click_pass(clicks_rule, prepare=subtract_production, follow=follow_production, floats=1)
     explores = "plackett-luce"
     policies = ("plackett-luce", "fair-pairs", "shuffle")
     depends_on_rate = False
@@ -124,13 +148,13 @@ class ClickPerceptron(ClickLearner):
         model : Model
             The model with its counts.
         """
-        before = 0.0 if self.production is None else float(self.evidence)
-        if not model.has_begun:
-            return before ** (1 / 3) / 2
-        n = before + float(model.tally[UPDATES])
-        agreement, squares = model.more["evidence"].tolist()
+        n, (agreement, squares) = 0.0, (0.0, 0.0)
+        if model.has_begun:
+            n, (agreement, squares) = float(model.tally[UPDATES]), model.more["evidence"].tolist()
         sure = max(0.0, agreement / math.sqrt(squares)) if squares > 0.0 else 0.0
-        return min(n ** (1 / 3) / 2, 2.0 + sure) if self.production is None else n ** (1 / 3) / 2
+        if self.production is None:
+            return min(n ** (1 / 3) / 2, 2.0 + sure)
+        return (float(self.evidence) + (n * (1.0 - 9.0 / sure**2) if sure > 3.0 else 0.0)) ** (1 / 3)
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return clicks and showings per place, evidence, and what stands for production, at the start."""
