@@ -12,7 +12,7 @@ import perceptrank as pr
 from perceptrank.cli.making import load_ranker, split_models
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import Reading, needed_names
-from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, Record
+from perceptrank.cli.options.shared import AsJson, Record
 from perceptrank.cli.terminal.streams import say
 from perceptrank.cli.terminal.tables import ProgressBar, interval, is_wide, plain, print_json, print_rows, show
 
@@ -52,6 +52,8 @@ def evaluate(
 ) -> None:
     """Measure a model on queries that it has not learned from; or several, and decide if one may replace the first.
 
+    A log of clicks without grades decides too, if its lists were randomised: --record preferences or clicks@3.
+
     Exit status, of several models: 0 if one may go live, 3 if none may, 4 if it is not decided; 1 and 2 for errors.
 
     Example: perceptrank evaluate current.json new.json day3.parquet --by category --worst 10
@@ -75,7 +77,7 @@ def evaluate(
         result = pr.evaluate(
             rankers,
             reading.blocks(bar, names=None if by else needed_names(*rankers.values())),
-            record or DEFAULT_RECORD,
+            record,
             by=labels,
             margin=margin,
             confidence=confidence,
@@ -117,7 +119,7 @@ def _evaluate_one(
     model: str, ranker: "pr.Learner", record: list[str] | None, reading: Reading, start: float, *, as_json: bool
 ) -> None:
     with ProgressBar("evaluating") as bar:
-        trace = pr.evaluate(ranker, reading.blocks(bar, names=needed_names(ranker)), record or DEFAULT_RECORD)
+        trace = pr.evaluate(ranker, reading.blocks(bar, names=needed_names(ranker)), record)
     rows: list[dict[str, Any]] = []
     for measure in trace.measures:
         mean = plain(trace.mean(measure))
@@ -153,13 +155,17 @@ def exit_code(answer: str) -> int:
 def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> None:
     """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
     from perceptrank.evaluation.decision import NOT_CHECKED
+    from perceptrank.evaluation.off_policy import describe_policies
 
     percent = f"{result.confidence * 100:g}% interval"
     means = [
         {"model": name} | {str(measure): plain(result.mean(name, measure)) for measure in result.measures}
         for name in result.traces
     ]
-    print_rows(means, f"{len(result.traces)} models on {len(result):,} queries; {NOT_CHECKED}")
+    unit = "impressions" if result.is_of_clicks else "queries"
+    print_rows(means, f"{len(result.traces)} models on {len(result):,} {unit}; {NOT_CHECKED}")
+    if result.policies:
+        say(describe_policies(result.policies).capitalize())
     rows = []
     for each in result.differences:
         counts = {"better": each.n_better, "worse": each.n_worse}
@@ -201,7 +207,7 @@ def _show_worst(result: "pr.Evaluation", name: str, n: int) -> None:
         rows = [
             {
                 "document": document_name(document.docid, document.row),
-                "grade": f"{document.grade:g}",
+                "click" if result.is_of_clicks else "grade": f"{document.grade:g}",
                 "old place": document.old_place,
                 "new place": document.new_place,
             }

@@ -1,0 +1,244 @@
+"""Values of rankers from logged clicks: fair preferences, and importance-weighted clicks.
+
+What a policy has drawn at random is the only thing that tells a cause from a habit. Each impression is read by its own
+policy: swaps of ``fair-pairs`` and ``shuffle``, the draws of ``plackett-luce``, or the logged propensities of others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from perceptrank.evaluation.bootstrap import FEWEST_QUERIES
+from perceptrank.kernels.arrays import Bools, Floats, Ints
+from perceptrank.measures.of_clicks import RAREST_ORDER, ClickMeasure, ExpectedClicks
+from perceptrank.stream.columns import CLICKED, PLACE, POLICY
+from perceptrank.stream.query_stream import QueryStream, missing_columns
+
+_POLICY = re.compile(r"(fair-pairs|shuffle):([1-9][0-9]{0,8})|(plackett-luce|none)(?::.*)?")
+_FAIR_PAIRS, _SHUFFLE, _PLACKETT_LUCE, _NONE = kinds = ("fair-pairs", "shuffle", "plackett-luce", "none")
+OTHER = "other"
+_ROUNDING = 1e-6
+_MOST_ERRORS = 4.0  # standard errors that a mean weight may be off 1
+
+
+class _Shown(NamedTuple):
+    """Documents shown, by impression and place; and the kind and number of each impression's policy."""
+
+    query: Ints
+    row: Ints
+    place: Ints
+    propensity: Floats
+    kind: Ints  # index into `kinds`; their number for other policies
+    number: Ints
+
+
+def policy_kinds(block: QueryStream) -> tuple[Ints, Ints]:
+    """Return the kind of each impression's policy, and its number: where pairs start, or how many are shuffled."""
+    kind, number = np.full(len(block), len(kinds)), np.zeros(len(block), dtype=np.int64)
+    policy = block.columns.get(POLICY)
+    if policy is not None:
+        _, first, codes = np.unique(policy.hashes(), return_index=True, return_inverse=True)  # type: ignore[union-attr]
+        for code, i in enumerate(first.tolist()):
+            if match := _POLICY.fullmatch(str(policy[i])):
+                kind[codes == code] = kinds.index(match[1] or match[3])
+                number[codes == code] = int(match[2] or 0)
+    return kind, number
+
+
+def _shown(block: QueryStream) -> _Shown:
+    places = block.place
+    assert places is not None
+    query = np.repeat(np.arange(len(block)), np.diff(block.offsets))
+    rows = np.flatnonzero(places > 0)
+    rows = rows[np.lexsort((places[rows], query[rows]))]
+    propensity = np.full(len(query), np.nan) if block.propensity is None else block.propensity
+    return _Shown(query[rows], rows, places[rows].astype(np.int64), propensity[rows], *policy_kinds(block))
+
+
+def agreed_preferences(block: QueryStream, clicked: Floats, scores: Floats) -> Floats:
+    """Return the value of `FairPreferences` for each impression; NaN without a pair whose order was random."""
+    shown = _shown(block)
+    chance = _order_chances(shown)
+    chosen = np.flatnonzero(np.abs(chance - 0.5) <= 0.5 - RAREST_ORDER + _ROUNDING)
+    above, below, query = shown.row[chosen], shown.row[chosen + 1], shown.query[chosen]
+    more = clicked[above] - clicked[below]
+    agrees = (scores[above] > scores[below]).astype(float) - (scores[above] < scores[below])
+    credit = (np.abs(more) + more * agrees) / 2 / (2 * chance[chosen])
+    n_pairs = np.bincount(query, minlength=len(block))
+    return np.where(n_pairs > 0, np.bincount(query, credit, len(block)) / np.maximum(n_pairs, 1), np.nan)
+
+
+def _order_chances(shown: _Shown) -> Floats:
+    """Return the probability of the order of each document and the next one, given all else; NaN if not random."""
+    place, p, q = shown.place[:-1], shown.propensity[:-1], shown.propensity[1:]
+    kind, number = shown.kind[shown.query[:-1]], shown.number[shown.query[:-1]]
+    are_neighbours = (shown.query[1:] == shown.query[:-1]) & (shown.place[1:] == place + 1)
+    is_pair = (place >= number) & ((place - number) % 2 == 0)
+    is_shuffled = (place < number) & ~(p >= 1) & ~(q >= 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Of two neighbours drawn one after the other, the second could have come first: with q (1 - p), and then the
+        # first with p / (1 - q (1 - p)).
+        drawn = 1 / (1 + (1 - p) / (1 - q * (1 - p)))
+    swapped = np.where(is_pair, np.where(np.isnan(p), 0.5, p), np.nan)
+    orders = [swapped, np.where(is_shuffled, 0.5, np.nan), drawn]
+    return np.where(are_neighbours, np.select([kind == code for code in range(3)], orders, np.nan), np.nan)
+
+
+class _Weighted(NamedTuple):
+    """Weights and clicks by impression and place, and what a guess of the click rate is credited with."""
+
+    weights: Floats
+    credit: Floats
+    clicked: Floats
+    present: Bools
+
+
+def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int) -> _Weighted:
+    """Return importance weights; no place is present of impressions that cannot be used."""
+    shown, n = _shown(block), len(block)
+    kind, number = shown.kind[shown.query], shown.number[shown.query]
+    is_drawn = shown.kind == kinds.index(_PLACKETT_LUCE)
+    # Documents compete within pools, which are named by their first place: a pair, a shuffle, or the whole list.
+    alone, in_pair = shown.place - 1, shown.place - 1 - (shown.place - number) % 2
+    first = np.where(kind == 0, np.where(shown.place >= number, in_pair, alone), 0)
+    first = np.where((kind == 1) & (shown.place > number), alone, first)
+    start = np.full(block.n_documents, -1)
+    start[shown.row] = first
+    query = np.repeat(np.arange(n), np.diff(block.offsets))
+    start[(start < 0) & (shown.kind[query] > 1)] = 0
+    pool = query * (int(shown.place.max(initial=0)) + 1) + start
+    greater, tied, size = _ranks(pool, scores, start >= 0)
+    greater, tied, size = greater[shown.row], tied[shown.row], size[shown.row]
+    at = shown.place - 1 - first
+    left = np.where(is_drawn[shown.query], greater + tied - at, tied)
+    chance = np.where(np.isnan(shown.propensity) & (kind < 2), 1 / np.maximum(size, 1), shown.propensity)
+    ratio = np.where((greater <= at) & (at < greater + tied), 1 / np.maximum(left, 1), 0.0) / chance
+
+    lengths = np.bincount(shown.query, minlength=n)
+    usable = (shown.kind != kinds.index(_NONE)) & (lengths > 0)
+    is_random = np.bincount(shown.query, shown.propensity < 1, n) > 0
+    usable &= is_random | (shown.kind < 2)
+    bad = shown.place > lengths[shown.query]  # a place above has no document
+    bad |= np.isnan(ratio) & (shown.place <= n_places)
+    bad |= (kind == 1) & (shown.place <= number) & ~(np.abs(chance * size - 1) < _ROUNDING)
+    ends = shown.place == lengths[shown.query]
+    are_all_shown = (lengths == np.diff(block.offsets))[shown.query]
+    # The last of all candidates is certain: if it is not, the log lacks those that were not shown.
+    bad |= is_drawn[shown.query] & ends & are_all_shown & (shown.propensity < 1 - _ROUNDING)
+    usable &= np.bincount(shown.query, bad, n) == 0
+
+    width = min(n_places, int(shown.place.max(initial=1)))
+    counted = np.flatnonzero(usable[shown.query] & (shown.place <= width))
+    where = shown.query[counted], shown.place[counted] - 1
+    ratios, clicks, present = np.zeros((n, width)), np.zeros((n, width)), np.zeros((n, width), dtype=bool)
+    ratios[where], clicks[where], present[where] = ratio[counted], clicked[shown.row[counted]], True
+    products = np.where(present, np.cumprod(ratios, axis=1), 0.0)
+    before = np.where(present, np.column_stack([np.ones(n), products[:, :-1]]), 0.0)
+    weights = np.where(is_drawn[:, None], products, ratios)
+    return _Weighted(weights, np.where(is_drawn[:, None], before, present), clicks, present)
+
+
+def _ranks(pool: Ints, scores: Floats, counted: Bools) -> tuple[Ints, Ints, Ints]:
+    """Return how many documents of its pool have a greater score than each, how many the same, and how many are in."""
+    greater, tied, size = np.zeros((3, len(pool)), dtype=np.int64)
+    order = np.flatnonzero(counted)
+    order = order[np.lexsort((-scores[order], pool[order]))]
+    numbers = np.arange(len(order))
+
+    def ends(differs: Bools) -> tuple[Ints, Ints]:
+        starts = np.flatnonzero(np.concatenate([[True], differs])) if len(order) else numbers
+        run = np.cumsum(np.concatenate([[True], differs])) - 1 if len(order) else numbers
+        return starts[run], np.append(starts, len(order))[run + 1]
+
+    own_pool, own_scores = pool[order], scores[order]
+    first, last = ends(own_pool[1:] != own_pool[:-1])
+    start, stop = ends((own_pool[1:] != own_pool[:-1]) | (own_scores[1:] != own_scores[:-1]))
+    greater[order], tied[order], size[order] = start - first, stop - start, last - first
+    return greater, tied, size
+
+
+class ClickValues:
+    """Values of one ranker's lists in measures of clicks, block by block."""
+
+    def __init__(self, *, is_challenger: bool) -> None:
+        self._is_challenger = is_challenger
+        self._sums: dict[ExpectedClicks, Floats] = {}  # of w, w², w c and 1, by place
+
+    def values(self, measure: ClickMeasure, block: QueryStream, scores: Floats) -> Floats:
+        """Return one value per impression of the next block; NaN where its policy does not tell."""
+        if block.clicked is None or block.place is None:
+            raise missing_columns(block, str(measure), (PLACE, CLICKED))
+        if not isinstance(measure, ExpectedClicks):
+            return agreed_preferences(block, block.clicked, scores)
+        weights, credit, clicked, present = _weighted(block, block.clicked, scores, measure.n_places)
+        sums = self._sums.setdefault(measure, np.zeros((4, measure.n_places)))
+        terms = np.stack([weights, weights**2, weights * clicked, present])
+        width = weights.shape[1]
+        before = np.cumsum(terms[[0, 2]], axis=1) - terms[[0, 2]] + sums[[0, 2], None, :width]
+        sums[:, :width] += terms.sum(axis=1)
+        guess = np.where(before[0] > 0, before[1] / np.where(before[0] > 0, before[0], 1.0), 0.0)
+        if measure.clip:
+            guess = np.zeros_like(guess)
+            weights = np.minimum(weights, measure.clip) if self._is_challenger else weights
+        estimates = (weights * (clicked - guess) + credit * guess).sum(axis=1)
+        return np.where(present.any(axis=1), estimates, np.nan)
+
+    def check(self, name: str) -> None:
+        """Raise if the log has shown too little of what the ranker would show."""
+        for measure, sums in self._sums.items():
+            if measure.clip and self._is_challenger:
+                continue  # what is not seen counts 0
+            total, squares, _, n = sums[:, sums[3] > 0]
+            worth = total**2 / np.where(squares > 0, squares, 1.0)
+            error = np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0) / n)
+            is_off = np.abs(total / n - 1) > _MOST_ERRORS * error + _ROUNDING
+            poor = np.flatnonzero((worth < FEWEST_QUERIES) | is_off)
+            if not len(poor):
+                continue
+            j = int(poor[0])
+            advice = f"; {measure.name}@{j} would do" if j else ""
+            raise ValueError(
+                f"{measure}: the log does not show enough of what {name or 'the ranker'} would show: at place {j + 1} "
+                f"its impressions are worth {worth[j]:.1f} ({FEWEST_QUERIES} are needed), with a mean weight of "
+                f"{total[j] / n[j]:.2f} (1 if the policy can show all that the ranker can){advice}. "
+                "`preferences` needs less"
+            )
+
+
+def count_policies(kind: Ints, used: Bools) -> dict[str, tuple[int, int]]:
+    """Return how many impressions of each kind of policy are used, and how many are not."""
+    names = (*kinds, OTHER)
+    counts = Counter(zip(kind.tolist(), used.tolist(), strict=True))
+    return {names[k]: (counts[k, True], counts[k, False]) for k in range(len(names)) if (kind == k).any()}
+
+
+def describe_policies(policies: Mapping[str, Sequence[int]]) -> str:
+    """Say how many impressions of each policy are used.
+
+    Examples
+    --------
+    >>> describe_policies({"fair-pairs": (1200, 3), "none": (0, 20)})
+    'impressions used: 1,200 of fair-pairs; not used: 3 of fair-pairs, 20 of none'
+    """
+    parts = []
+    for i, word in enumerate(("used", "not used")):
+        counts = [f"{count[i]:,} of {name}" for name, count in policies.items() if count[i]]
+        parts += [f"{word}: {', '.join(counts)}"] if counts else []
+    return f"impressions {'; '.join(parts)}"
+
+
+def refusal(measure: ClickMeasure, policies: Mapping[str, Sequence[int]]) -> ValueError:
+    """Return the error for a log that tells nothing about a measure."""
+    advice = (
+        "Clicks on lists that are not randomised do not tell how another ranking would do. Randomise a little and log "
+        "the policy, as pr.clicks.FairPairs does; or turn the clicks into grades ('perceptrank judge') and evaluate "
+        "with those"
+    )
+    if policies.get(OTHER) and not isinstance(measure, ExpectedClicks):
+        advice = f"If the column propensity has the probabilities of the policy, use the measure clicks@3. {advice}"
+    return ValueError(f"{measure} cannot be estimated from this log; {describe_policies(policies)}. {advice}")
