@@ -9,7 +9,7 @@ from perceptrank.evaluation.bootstrap import simultaneous_intervals
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.measures import Measure
-from perceptrank.measures.of_clicks import ClickMeasure
+from perceptrank.measures.of_clicks import ClickMeasure, ExpectedClicks
 
 N_RESAMPLES = 2000
 
@@ -113,8 +113,9 @@ def differences(
     intervals = simultaneous_intervals(samples, drawn, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
     mean, error, low, high = (np.asarray(values) * scales for values in intervals[:4])
     for k, (_, measure) in enumerate(columns):
-        if isinstance(measure, ClickMeasure) and measure.only_low:
-            high[:, k] = np.where(np.isnan(high[:, k]), np.nan, measure.largest)
+        if isinstance(measure, ExpectedClicks) and measure.clip:
+            high[:, k] = np.where(np.isnan(high[:, k]), np.nan, measure.n_places)
+            error[:, k] = np.where(mean[:, k] < 0, np.inf, error[:, k])  # more of the kind cannot show a loss
     rows = []
     for s, part in enumerate(parts):
         total = drawn[s]

@@ -122,7 +122,7 @@ def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int
     lengths = np.bincount(shown.query, minlength=n)
     usable = (shown.kind != kinds.index(_NONE)) & (lengths > 0)
     is_random = np.bincount(shown.query, shown.propensity < 1, n) > 0
-    usable &= is_random | (shown.kind < 2)
+    usable &= is_random | (shown.kind < len(kinds))
     bad = shown.place > lengths[shown.query]  # a place above has no document
     bad |= np.isnan(ratio) & (shown.place <= n_places)
     bad |= (kind == 1) & (shown.place <= number) & ~(np.abs(chance * size - 1) < _ROUNDING)

@@ -2,20 +2,6 @@
 
 from perceptrank.measures.kinds import AP, ERR, NDCG, Precision, ReciprocalRank
 from perceptrank.measures.measure import Measure, MeasureLike
-from perceptrank.measures.of_clicks import ExpectedClicks, FairPreferences
 from perceptrank.measures.parsing import parse, parse_all, preset
 
-__all__ = [
-    "AP",
-    "ERR",
-    "NDCG",
-    "ExpectedClicks",
-    "FairPreferences",
-    "Measure",
-    "MeasureLike",
-    "Precision",
-    "ReciprocalRank",
-    "parse",
-    "parse_all",
-    "preset",
-]
+__all__ = ["AP", "ERR", "NDCG", "Measure", "MeasureLike", "Precision", "ReciprocalRank", "parse", "parse_all", "preset"]

@@ -19,11 +19,6 @@ class ClickMeasure(Measure):
     """A measure of clicks on lists that a policy has randomised. Only `evaluate` has its values."""
 
     @property
-    def only_low(self) -> bool:
-        """True if an estimate is a lower bound of what a challenger would get."""
-        return False
-
-    @property
     def largest(self) -> float:
         """Largest absolute value of an impression, to which intervals of rare differences are scaled."""
         return 1 / (2 * RAREST_ORDER)
@@ -90,11 +85,6 @@ class ExpectedClicks(MeasureAtCutoff, ClickMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_not_negative("clip", self.clip)
-
-    @property
-    def only_low(self) -> bool:
-        """True if an estimate is a lower bound of what a challenger would get."""
-        return self.clip > 0
 
     @property
     def n_places(self) -> int:
