@@ -21,15 +21,11 @@ _WIDTH, _HEIGHT = 240, 18
 _PROMISE = (
     "The intervals are about the mean over all queries of the kind that these are a sample of: in about {percent} of "
     "100 such samples, every interval of a table holds the difference that it is about. Queries are taken for "
-    "independent of each other. What the intervals do not cover: grades that are wrong, or that favour documents which "
-    "the incumbent has shown; queries of another season or market; and what users will do."
+    "independent of each other. What the intervals do not cover: {risk}; queries of another season or market; and what "
+    "users will do."
 )
-_PROMISE_OF_CLICKS = (
-    "Values are estimated from clicks on lists whose order was random in part. In about {percent} of 100 logs of this "
-    "kind, every interval of a table holds the difference that it is about. User queries are taken for independent of "
-    "each other. What the intervals do not cover: propensities that are wrong; documents that the log never shows; "
-    "other seasons; and clicks that are no sign of satisfaction."
-)
+_RISK = "grades that are wrong, or that favour documents which the incumbent has shown"
+_RISK_OF_CLICKS = "propensities that are wrong, documents that the log does not show, and clicks that are regretted"
 
 
 def decision_page(result: "Evaluation", title: str, by: str) -> str:
@@ -39,7 +35,8 @@ def decision_page(result: "Evaluation", title: str, by: str) -> str:
         sections.append(Section("slices", printable(f"Slices by {by}") if by else "Slices", _slices(result)))
     if any(result._worst[name, result.measures[0]].changes for name in result.challengers):
         sections.append(Section("worst", "Queries that lost most", _worst(result)))
-    promise = (_PROMISE_OF_CLICKS if result.is_of_clicks else _PROMISE).format(percent=f"{result.confidence * 100:g}")
+    risk = _RISK_OF_CLICKS if result.is_of_clicks else _RISK
+    promise = _PROMISE.format(percent=f"{result.confidence * 100:g}", risk=risk)
     used = f"<p>{_text(describe_policies(result.policies).capitalize())}.</p>" if result.policies else ""
     about = f"<p>{_text(result.rule)}</p><p>{promise}</p>{used}"
     sections.append(Section("rule", "The rule, and what the intervals promise", about))

@@ -89,17 +89,8 @@ def _order_chances(shown: _Shown) -> Floats:
     return np.where(are_neighbours, np.select([kind == code for code in range(3)], orders, np.nan), np.nan)
 
 
-class _Weighted(NamedTuple):
-    """Weights and clicks by impression and place, and what a guess of the click rate is credited with."""
-
-    weights: Floats
-    credit: Floats
-    clicked: Floats
-    present: Bools
-
-
-def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int) -> _Weighted:
-    """Return importance weights; no place is present of impressions that cannot be used."""
+def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int) -> tuple[Floats, ...]:
+    """Return, by impression and place, weights, credits of guesses, clicks, and 1 for what is used."""
     shown, n = _shown(block), len(block)
     kind, number = shown.kind[shown.query], shown.number[shown.query]
     is_drawn = shown.kind == kinds.index(_PLACKETT_LUCE)
@@ -135,31 +126,22 @@ def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int
     width = min(n_places, int(shown.place.max(initial=1)))
     counted = np.flatnonzero(usable[shown.query] & (shown.place <= width))
     where = shown.query[counted], shown.place[counted] - 1
-    ratios, clicks, present = np.zeros((n, width)), np.zeros((n, width)), np.zeros((n, width), dtype=bool)
-    ratios[where], clicks[where], present[where] = ratio[counted], clicked[shown.row[counted]], True
-    products = np.where(present, np.cumprod(ratios, axis=1), 0.0)
-    before = np.where(present, np.column_stack([np.ones(n), products[:, :-1]]), 0.0)
-    weights = np.where(is_drawn[:, None], products, ratios)
-    return _Weighted(weights, np.where(is_drawn[:, None], before, present), clicks, present)
+    ratios, clicks, present = np.zeros((3, n, width))
+    ratios[where], clicks[where], present[where] = ratio[counted], clicked[shown.row[counted]], 1.0
+    products = np.cumprod(ratios, axis=1)
+    before = present * np.column_stack([np.ones(n), products[:, :-1]])
+    of_list = is_drawn[:, None]
+    return np.where(of_list, products, ratios), np.where(of_list, before, present), clicks, present
 
 
 def _ranks(pool: Ints, scores: Floats, counted: Bools) -> tuple[Ints, Ints, Ints]:
     """Return how many documents of its pool have a greater score than each, how many the same, and how many are in."""
-    greater, tied, size = np.zeros((3, len(pool)), dtype=np.int64)
-    order = np.flatnonzero(counted)
-    order = order[np.lexsort((-scores[order], pool[order]))]
-    numbers = np.arange(len(order))
-
-    def ends(differs: Bools) -> tuple[Ints, Ints]:
-        starts = np.flatnonzero(np.concatenate([[True], differs])) if len(order) else numbers
-        run = np.cumsum(np.concatenate([[True], differs])) - 1 if len(order) else numbers
-        return starts[run], np.append(starts, len(order))[run + 1]
-
-    own_pool, own_scores = pool[order], scores[order]
-    first, last = ends(own_pool[1:] != own_pool[:-1])
-    start, stop = ends((own_pool[1:] != own_pool[:-1]) | (own_scores[1:] != own_scores[:-1]))
-    greater[order], tied[order], size[order] = start - first, stop - start, last - first
-    return greater, tied, size
+    start = pool * len(pool)
+    keys = start + np.unique(-scores, return_inverse=True)[1]
+    ordered = np.sort(keys[counted])
+    ends = (start, keys, keys + 1, start + len(pool))
+    first, greater, tied, last = (np.searchsorted(ordered, end) for end in ends)
+    return greater - first, tied - greater, last - first
 
 
 class ClickValues:
