@@ -243,7 +243,7 @@ def test_clicks_decide_if_there_are_no_grades():
     assert [str(own) for own in pr.evaluate([bad, good], log).measures] == ["ndcg@10", "ap"]
     result = pr.evaluate({"now": bad, "new": good}, without_grades(log), by="length", worst=3)
     assert result.measures == [FairPreferences()]
-    assert result.is_of_clicks
+    assert result.unit == "impressions"
     n_used = int((np.diff(log.offsets) + (log.columns["policy"] == "fair-pairs:1") > 2).sum())  # have a pair
     assert result.policies == {"fair-pairs": (n_used, 500 - n_used)}
     assert result.as_plain()["policies"] == {"fair-pairs": {"used": n_used, "unused": 500 - n_used}}
@@ -304,7 +304,7 @@ def test_a_log_that_tells_nothing_is_refused():
     for measure in ("preferences", "clicks@2"):
         with pytest.raises(ValueError, match="cannot be estimated from this log"):
             pr.evaluate([bad, good], bare, measure)
-    with pytest.raises(ValueError, match="the log of 50 impressions has none"):
+    with pytest.raises(ValueError, match=r"preferences needs clicks, and impressions used: .* have none that tells"):
         pr.evaluate([bad, good], without_grades(log, clicked=np.zeros(log.n_documents)))
     with pytest.raises(ValueError, match="clicks@1 needs the column 'place' and 'clicked'"):
         pr.evaluate([bad, good], pr.mslr_shaped(5, n_features=4), "clicks@1")

@@ -24,8 +24,10 @@ _PROMISE = (
     "independent of each other. What the intervals do not cover: {risk}; queries of another season or market; and what "
     "users will do."
 )
-_RISK = "grades that are wrong, or that favour documents which the incumbent has shown"
-_RISK_OF_CLICKS = "propensities that are wrong, documents that the log does not show, and clicks that are regretted"
+_RISKS = {
+    "queries": "grades that are wrong, or that favour documents which the incumbent has shown",
+    "impressions": "propensities that are wrong, documents that the log does not show, and clicks that are regretted",
+}
 
 
 def decision_page(result: "Evaluation", title: str, by: str) -> str:
@@ -35,8 +37,7 @@ def decision_page(result: "Evaluation", title: str, by: str) -> str:
         sections.append(Section("slices", printable(f"Slices by {by}") if by else "Slices", _slices(result)))
     if any(result._worst[name, result.measures[0]].changes for name in result.challengers):
         sections.append(Section("worst", "Queries that lost most", _worst(result)))
-    risk = _RISK_OF_CLICKS if result.is_of_clicks else _RISK
-    promise = _PROMISE.format(percent=f"{result.confidence * 100:g}", risk=risk)
+    promise = _PROMISE.format(percent=f"{result.confidence * 100:g}", risk=_RISKS[result.unit])
     used = f"<p>{_text(describe_policies(result.policies).capitalize())}.</p>" if result.policies else ""
     about = f"<p>{_text(result.rule)}</p><p>{promise}</p>{used}"
     sections.append(Section("rule", "The rule, and what the intervals promise", about))
@@ -66,8 +67,7 @@ def _means(result: "Evaluation") -> str:
         for name in result.traces
     ]
     headings: list[str | Cell] = ["model", *(Cell(str(measure), True) for measure in result.measures)]
-    unit = "impressions" if result.is_of_clicks else "queries"
-    caption = f"Means over {len(result):,} {unit}; {NOT_CHECKED}. The first model is the one that is live."
+    caption = f"Means over {len(result):,} {result.unit}; {NOT_CHECKED}. The first model is the one that is live."
     return table(headings, rows, caption)
 
 
@@ -122,7 +122,7 @@ def _slices(result: "Evaluation") -> str:
         for part in shown
         for row in part.differences
     ]
-    headings = ["slice", *(["model"] if several else []), Cell("queries", True), *_headings(drawn=True)]
+    headings = ["slice", *(["model"] if several else []), Cell(result.unit, True), *_headings(drawn=True)]
     n_left = len(result.slices) - len(shown)
     left = f" {n_left:,} smaller slices are not shown." if n_left else ""
     return (
@@ -139,7 +139,7 @@ def _worst(result: "Evaluation") -> str:
         changes = result._worst[name, result.measures[0]].changes
         if len(result.challengers) > 1:
             parts.append(f"<h3>{_text(name)}</h3>")
-        kind = "click" if result.is_of_clicks else "grade"
+        kind = "grade" if result.unit == "queries" else "click"
         parts += [_query(change, measure, kind, is_open=k == 0) for k, change in enumerate(changes)]
     return "<p>Documents among the first places by either model, in the order of the incumbent.</p>" + "".join(parts)
 

@@ -9,7 +9,7 @@ from perceptrank.evaluation.bootstrap import simultaneous_intervals
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.measures import Measure
-from perceptrank.measures.of_clicks import ClickMeasure, ExpectedClicks
+from perceptrank.measures.of_clicks import ExpectedClicks
 
 N_RESAMPLES = 2000
 
@@ -102,20 +102,17 @@ def differences(
     columns = [(name, measure) for name in others for measure in measures]
     old = np.stack([traces[first].values(measure) for _, measure in columns], axis=1)
     new = np.stack([traces[name].values(measure) for name, measure in columns], axis=1)
-    # Values are scaled to lie between -1 and 1, by powers of two, so that nothing else changes.
-    scales = [2.0 ** np.ceil(np.log2(m.largest)) if isinstance(m, ClickMeasure) else 1.0 for _, m in columns]
-    samples = [(new - old)[part] / scales for part in parts]
+    samples = [(new - old)[part] for part in parts]
     own = [None if weights is None else weights[part] for part in parts]
     drawn = list(own)
     if clusters is not None:
         joined = [_join(*each) for each in zip(samples, own, [clusters[part] for part in parts], strict=True)]
         samples, drawn = [values for values, _ in joined], [total for _, total in joined]
     intervals = simultaneous_intervals(samples, drawn, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
-    mean, error, low, high = (np.asarray(values) * scales for values in intervals[:4])
     for k, (_, measure) in enumerate(columns):
         if isinstance(measure, ExpectedClicks) and measure.clip:
-            high[:, k] = np.where(np.isnan(high[:, k]), np.nan, measure.n_places)
-            error[:, k] = np.where(mean[:, k] < 0, np.inf, error[:, k])  # more of the kind cannot show a loss
+            intervals.high[~np.isnan(intervals.high[:, k]), k] = measure.n_places
+            intervals.error[intervals.mean[:, k] < 0, k] = np.inf  # more of the kind cannot show a loss
     rows = []
     for s, part in enumerate(parts):
         total = drawn[s]
@@ -128,10 +125,10 @@ def differences(
                     str(measure),
                     weighted_mean(old[part, k], own[s]),
                     weighted_mean(new[part, k], own[s]),
-                    float(mean[s, k]),
-                    float(low[s, k]),
-                    float(high[s, k]),
-                    float(error[s, k] * np.sqrt(ns[k])) if ns[k] > 1 else np.nan,
+                    float(intervals.mean[s, k]),
+                    float(intervals.low[s, k]),
+                    float(intervals.high[s, k]),
+                    float(intervals.error[s, k] * np.sqrt(ns[k])) if ns[k] > 1 else np.nan,
                     float(intervals.critical[s, k]),
                     int(ns[k]),
                     int((counted & (samples[s] > 0))[:, k].sum()),
@@ -149,8 +146,7 @@ def _join(values: Floats, weights: Floats | None, clusters: Ints) -> tuple[Float
     own = np.where(np.isnan(values).any(axis=1), 0.0, 1.0 if weights is None else weights)
     totals: Floats = np.bincount(codes, own).astype(float)
     sums = [np.bincount(codes, own * np.nan_to_num(column)) for column in values.T]
-    with np.errstate(invalid="ignore"):
-        return np.stack(sums, axis=1) / totals[:, None], totals
+    return np.stack(sums, axis=1) / np.where(totals > 0, totals, np.nan)[:, None], totals
 
 
 def weighted_mean(values: Floats, weights: Floats | None) -> float:

@@ -84,9 +84,9 @@ class Evaluation:
         return next(iter(self.traces.values())).measures
 
     @property
-    def is_of_clicks(self) -> bool:
-        """True if the first measure is one of clicks: then what is called a query is an impression."""
-        return isinstance(self.measures[0], ClickMeasure)
+    def unit(self) -> str:
+        """What has one value each: "queries", or "impressions" if the first measure is one of clicks."""
+        return "impressions" if isinstance(self.measures[0], ClickMeasure) else "queries"
 
     @property
     def incumbent(self) -> str:

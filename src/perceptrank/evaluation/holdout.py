@@ -11,7 +11,7 @@ import numpy as np
 
 from perceptrank.evaluation.comparing import Scorer, numbered_names, split_blocks
 from perceptrank.evaluation.evaluation import Evaluation
-from perceptrank.evaluation.off_policy import ClickValues, count_policies, policy_kinds, refusal
+from perceptrank.evaluation.off_policy import ClickValues, count_policies, describe_policies, policy_kinds, refusal
 from perceptrank.evaluation.slices import By, LabelCollector
 from perceptrank.evaluation.trace import Trace
 from perceptrank.evaluation.worst import WorstQueries
@@ -31,8 +31,6 @@ from perceptrank.stream.validation import (
     check_seed,
     is_whole,
 )
-
-GRADED = ("ndcg@10", "ap")  # measures by default, of queries with grades
 
 
 @overload
@@ -137,7 +135,6 @@ def evaluate(
     sizes: list[Any] = []
     kinds: list[Any] = []
     user_queries: list[Any] = []
-    has_clicks = False
     n_queries = n_rows = 0
     with ThreadPoolExecutor(min(len(rankers), n_processors())) as pool:
         for block in split_blocks(blocks):
@@ -154,7 +151,6 @@ def evaluate(
             sizes.append(np.diff(block.offsets))
             kinds.append(policy_kinds(block)[0])
             user_queries.append(block.columns.get(USER_QUERY, Texts.empty(len(block))))
-            has_clicks = has_clicks or (block.clicked is not None and bool(block.clicked.any()))
             n_queries, n_rows = n_queries + len(block), n_rows + block.n_documents
     together = {name: Trace.concatenate(parts) for name, parts in traces.items()}
     weights = together[incumbent].query_weights
@@ -162,34 +158,32 @@ def evaluate(
     for measure in chosen:
         left_out = np.isnan(together[incumbent].values(measure))
         if isinstance(measure, ClickMeasure):
-            if not has_clicks:
-                raise ValueError(f"{measure} needs clicks, and the log of {n_queries} impressions has none")
             own_policies = count_policies(np.concatenate(kinds), ~left_out)
             if left_out.all():
                 raise refusal(measure, own_policies)
+            if not any(np.nan_to_num(own.values(measure)).any() for own in together.values()):
+                raise ValueError(f"{measure} needs clicks, and {describe_policies(own_policies)} have none that tells")
             policies = policies or own_policies
         if left_out.all():
             raise ValueError(f"no query counts for {measure}: it leaves out all of them")
         if weights is not None and not weights[~left_out].any():
             raise ValueError(f"no query counts for {measure}: all that it does not leave out have weight 0")
-    for own in rankers.values():
-        own.check_support()
+    for name, own in rankers.items():
+        own.clicks.check(name)
     all_qids, all_sizes = np.concatenate(qids), np.concatenate(sizes)
     groups = None if labels is None else labels.labels(n_queries)
     settings = float(margin), float(confidence), policies, _clusters(Texts.concatenate(user_queries))
     return Evaluation(together, all_qids, all_sizes, weights, *settings, kept, groups, int(worst), int(seed))
 
 
-def _choose(
-    stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None
-) -> tuple[Iterator[QueryStream], list[Measure]]:
+def _choose(stream: Blocks, measures: Any) -> tuple[Iterator[QueryStream], list[Measure]]:
     """Return the blocks of a stream, and the measures, which depend on its first block if none are given."""
     blocks = as_blocks(stream, required=True)
     if measures is not None:
         return blocks, parse_all(measures)
     first = next(blocks)
     is_log = RELEVANCE not in first.columns and CLICKED in first.columns
-    return chain([first], blocks), parse_all("preferences" if is_log else GRADED)
+    return chain([first], blocks), parse_all(["preferences"] if is_log else ["ndcg@10", "ap"])
 
 
 def _clusters(user_queries: Texts) -> Ints | None:
@@ -213,8 +207,8 @@ def trace_rankings(
             for (k, name, _), future in zip(rankers, futures, strict=True):
                 parts[k][name].append(Trace(future.result()[1], np.zeros(len(block)), block.query_weights))
             first += len(block)
-    for _, _, ranker in rankers:
-        ranker.check_support()
+    for _, name, ranker in rankers:
+        ranker.clicks.check(name)
     return [{name: Trace.concatenate(traces) for name, traces in own.items()} for own in parts]
 
 
@@ -239,7 +233,7 @@ class _NamedRanker:
 
     def __init__(self, name: str, ranker: Any, *, is_challenger: bool = False) -> None:
         self._name, self._ranker = name, ranker
-        self._clicks = ClickValues(is_challenger=is_challenger)
+        self.clicks = ClickValues(is_challenger=is_challenger)
         self._features = tuple(getattr(ranker, "feature_names_in_", ()))
         self._selects = False
 
@@ -252,17 +246,13 @@ class _NamedRanker:
                 raise
             raise ValueError(f"{self._name}: {error}") from error
         values: dict[Measure, Floats] = {}
-        for measure in measures:
+        for measure in dict.fromkeys(measures):
             if isinstance(measure, ClickMeasure):
-                values[measure] = self._clicks.values(measure, block, scores)
+                values[measure] = self.clicks.values(measure, block, scores)
                 continue
             measure.check_grades(block.relevance)
             values[measure] = measure.per_query(scores, block.relevance, block.offsets, first)
         return scores, values
-
-    def check_support(self) -> None:
-        """Raise if a log of clicks has shown too little of what the ranker would show."""
-        self._clicks.check(self._name)
 
     def _scores(self, block: QueryStream) -> Floats:
         if not self._selects:

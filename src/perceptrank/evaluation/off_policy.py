@@ -7,8 +7,7 @@ policy: swaps of ``fair-pairs`` and ``shuffle``, the draws of ``plackett-luce``,
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +19,8 @@ from perceptrank.stream.columns import CLICKED, PLACE, POLICY
 from perceptrank.stream.query_stream import QueryStream, missing_columns
 
 _POLICY = re.compile(r"(fair-pairs|shuffle):([1-9][0-9]{0,8})|(plackett-luce|none)(?::.*)?")
-_FAIR_PAIRS, _SHUFFLE, _PLACKETT_LUCE, _NONE = kinds = ("fair-pairs", "shuffle", "plackett-luce", "none")
-OTHER = "other"
+_PAIRS, _SHUFFLE, _DRAWN, _NONE, _OTHER = range(5)
+_KINDS = ("fair-pairs", "shuffle", "plackett-luce", "none", "other")
 _ROUNDING = 1e-6
 _MOST_ERRORS = 4.0  # standard errors that a mean weight may be off 1
 
@@ -33,19 +32,19 @@ class _Shown(NamedTuple):
     row: Ints
     place: Ints
     propensity: Floats
-    kind: Ints  # index into `kinds`; their number for other policies
+    kind: Ints
     number: Ints
 
 
 def policy_kinds(block: QueryStream) -> tuple[Ints, Ints]:
     """Return the kind of each impression's policy, and its number: where pairs start, or how many are shuffled."""
-    kind, number = np.full(len(block), len(kinds)), np.zeros(len(block), dtype=np.int64)
+    kind, number = np.full(len(block), _OTHER), np.zeros(len(block), dtype=np.int64)
     policy = block.columns.get(POLICY)
     if policy is not None:
         _, first, codes = np.unique(policy.hashes(), return_index=True, return_inverse=True)  # type: ignore[union-attr]
         for code, i in enumerate(first.tolist()):
             if match := _POLICY.fullmatch(str(policy[i])):
-                kind[codes == code] = kinds.index(match[1] or match[3])
+                kind[codes == code] = _KINDS.index(match[1] or match[3])
                 number[codes == code] = int(match[2] or 0)
     return kind, number
 
@@ -86,41 +85,40 @@ def _order_chances(shown: _Shown) -> Floats:
         drawn = 1 / (1 + (1 - p) / (1 - q * (1 - p)))
     swapped = np.where(is_pair, np.where(np.isnan(p), 0.5, p), np.nan)
     orders = [swapped, np.where(is_shuffled, 0.5, np.nan), drawn]
-    return np.where(are_neighbours, np.select([kind == code for code in range(3)], orders, np.nan), np.nan)
+    return np.where(
+        are_neighbours, np.select([kind == code for code in (_PAIRS, _SHUFFLE, _DRAWN)], orders, np.nan), np.nan
+    )
 
 
 def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int) -> tuple[Floats, ...]:
     """Return, by impression and place, weights, credits of guesses, clicks, and 1 for what is used."""
     shown, n = _shown(block), len(block)
     kind, number = shown.kind[shown.query], shown.number[shown.query]
-    is_drawn = shown.kind == kinds.index(_PLACKETT_LUCE)
+    is_drawn = shown.kind == _DRAWN
     # Documents compete within pools, which are named by their first place: a pair, a shuffle, or the whole list.
-    alone, in_pair = shown.place - 1, shown.place - 1 - (shown.place - number) % 2
-    first = np.where(kind == 0, np.where(shown.place >= number, in_pair, alone), 0)
-    first = np.where((kind == 1) & (shown.place > number), alone, first)
+    in_pair = shown.place - 1 - (shown.place - number) % 2
+    first = np.where((kind == _PAIRS) & (shown.place >= number), in_pair, shown.place - 1)
+    first[(kind > _SHUFFLE) | ((kind == _SHUFFLE) & (shown.place <= number))] = 0
     start = np.full(block.n_documents, -1)
     start[shown.row] = first
     query = np.repeat(np.arange(n), np.diff(block.offsets))
-    start[(start < 0) & (shown.kind[query] > 1)] = 0
+    start[(start < 0) & (shown.kind[query] > _SHUFFLE)] = 0
     pool = query * (int(shown.place.max(initial=0)) + 1) + start
-    greater, tied, size = _ranks(pool, scores, start >= 0)
-    greater, tied, size = greater[shown.row], tied[shown.row], size[shown.row]
+    greater, tied, size = (counts[shown.row] for counts in _ranks(pool, scores, start >= 0))
     at = shown.place - 1 - first
     left = np.where(is_drawn[shown.query], greater + tied - at, tied)
-    chance = np.where(np.isnan(shown.propensity) & (kind < 2), 1 / np.maximum(size, 1), shown.propensity)
+    chance = np.where(np.isnan(shown.propensity) & (kind <= _SHUFFLE), 1 / np.maximum(size, 1), shown.propensity)
     ratio = np.where((greater <= at) & (at < greater + tied), 1 / np.maximum(left, 1), 0.0) / chance
 
     lengths = np.bincount(shown.query, minlength=n)
-    usable = (shown.kind != kinds.index(_NONE)) & (lengths > 0)
     is_random = np.bincount(shown.query, shown.propensity < 1, n) > 0
-    usable &= is_random | (shown.kind < len(kinds))
     bad = shown.place > lengths[shown.query]  # a place above has no document
     bad |= np.isnan(ratio) & (shown.place <= n_places)
-    bad |= (kind == 1) & (shown.place <= number) & ~(np.abs(chance * size - 1) < _ROUNDING)
-    ends = shown.place == lengths[shown.query]
-    are_all_shown = (lengths == np.diff(block.offsets))[shown.query]
+    bad |= (kind == _SHUFFLE) & (shown.place <= number) & ~(np.abs(chance * size - 1) < _ROUNDING)
     # The last of all candidates is certain: if it is not, the log lacks those that were not shown.
-    bad |= is_drawn[shown.query] & ends & are_all_shown & (shown.propensity < 1 - _ROUNDING)
+    is_last = shown.place == np.diff(block.offsets)[shown.query]
+    bad |= is_drawn[shown.query] & is_last & (shown.propensity < 1 - _ROUNDING)
+    usable = (shown.kind < _NONE) | ((shown.kind == _OTHER) & is_random)
     usable &= np.bincount(shown.query, bad, n) == 0
 
     width = min(n_places, int(shown.place.max(initial=1)))
@@ -179,48 +177,35 @@ class ClickValues:
             worth = total**2 / np.where(squares > 0, squares, 1.0)
             error = np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0) / n)
             is_off = np.abs(total / n - 1) > _MOST_ERRORS * error + _ROUNDING
-            poor = np.flatnonzero((worth < FEWEST_QUERIES) | is_off)
-            if not len(poor):
-                continue
-            j = int(poor[0])
-            advice = f"; {measure.name}@{j} would do" if j else ""
-            raise ValueError(
-                f"{measure}: the log does not show enough of what {name or 'the ranker'} would show: at place {j + 1} "
-                f"its impressions are worth {worth[j]:.1f} ({FEWEST_QUERIES} are needed), with a mean weight of "
-                f"{total[j] / n[j]:.2f} (1 if the policy can show all that the ranker can){advice}. "
-                "`preferences` needs less"
-            )
+            for j in np.flatnonzero((worth < FEWEST_QUERIES) | is_off)[:1].tolist():
+                advice = f"; {measure.name}@{j} would do" if j else ""
+                raise ValueError(
+                    f"{measure}: the log does not show enough of what {name or 'the ranker'} would show: at place "
+                    f"{j + 1} its impressions are worth {worth[j]:.1f} ({FEWEST_QUERIES} are needed), with a mean "
+                    f"weight of {total[j] / n[j]:.2f} (1 if the policy can show all that the ranker can){advice}. "
+                    "`preferences` needs less"
+                )
 
 
 def count_policies(kind: Ints, used: Bools) -> dict[str, tuple[int, int]]:
     """Return how many impressions of each kind of policy are used, and how many are not."""
-    names = (*kinds, OTHER)
-    counts = Counter(zip(kind.tolist(), used.tolist(), strict=True))
-    return {names[k]: (counts[k, True], counts[k, False]) for k in range(len(names)) if (kind == k).any()}
+    counts = [np.bincount(kind[chosen], minlength=len(_KINDS)).tolist() for chosen in (used, ~used)]
+    return {name: pair for name, pair in zip(_KINDS, zip(*counts, strict=True), strict=True) if any(pair)}
 
 
-def describe_policies(policies: Mapping[str, Sequence[int]]) -> str:
-    """Say how many impressions of each policy are used.
-
-    Examples
-    --------
-    >>> describe_policies({"fair-pairs": (1200, 3), "none": (0, 20)})
-    'impressions used: 1,200 of fair-pairs; not used: 3 of fair-pairs, 20 of none'
-    """
-    parts = []
-    for i, word in enumerate(("used", "not used")):
-        counts = [f"{count[i]:,} of {name}" for name, count in policies.items() if count[i]]
-        parts += [f"{word}: {', '.join(counts)}"] if counts else []
-    return f"impressions {'; '.join(parts)}"
+def describe_policies(policies: Mapping[str, tuple[int, int]]) -> str:
+    """Say how many impressions of each policy are used, and how many are not."""
+    parts = [[f"{n[i]:,} of {name}" for name, n in policies.items() if n[i]] for i in range(2)]
+    words = zip(("used", "not used"), parts, strict=True)
+    return "impressions " + "; ".join(f"{word}: {', '.join(own)}" for word, own in words if own)
 
 
-def refusal(measure: ClickMeasure, policies: Mapping[str, Sequence[int]]) -> ValueError:
+def refusal(measure: ClickMeasure, policies: Mapping[str, tuple[int, int]]) -> ValueError:
     """Return the error for a log that tells nothing about a measure."""
-    advice = (
-        "Clicks on lists that are not randomised do not tell how another ranking would do. Randomise a little and log "
-        "the policy, as pr.clicks.FairPairs does; or turn the clicks into grades ('perceptrank judge') and evaluate "
-        "with those"
+    other = "If the column propensity has the probabilities of your policy, use the measure clicks@3. "
+    return ValueError(
+        f"{measure} cannot be estimated from this log; {describe_policies(policies)}. "
+        f"{other if 'other' in policies and not isinstance(measure, ExpectedClicks) else ''}Clicks on lists that are "
+        "not randomised do not tell how another ranking would do. Randomise a little and log the policy, as "
+        "pr.clicks.FairPairs does; or turn the clicks into grades ('perceptrank judge') and evaluate with those"
     )
-    if policies.get(OTHER) and not isinstance(measure, ExpectedClicks):
-        advice = f"If the column propensity has the probabilities of the policy, use the measure clicks@3. {advice}"
-    return ValueError(f"{measure} cannot be estimated from this log; {describe_policies(policies)}. {advice}")

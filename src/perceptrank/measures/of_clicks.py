@@ -11,25 +11,14 @@ from perceptrank.measures.measure import Measure
 from perceptrank.stream.validation import check_not_negative
 
 RAREST_ORDER = 0.05  # the least probability of an order that counts as random: weights are at most 10
-MOST_PLACES = 100
 
 
 @dataclass(frozen=True, repr=False)
 class ClickMeasure(Measure):
     """A measure of clicks on lists that a policy has randomised. Only `evaluate` has its values."""
 
-    @property
-    def largest(self) -> float:
-        """Largest absolute value of an impression, to which intervals of rare differences are scaled."""
-        return 1 / (2 * RAREST_ORDER)
-
     def check_grades(self, relevance: Floats) -> None:
-        """Raise: there are no values from grades.
-
-        Parameters
-        ----------
-        relevance : array of shape (documents,)
-        """
+        """Raise: there are no values from grades."""
         raise ValueError(f"{self} is a measure of clicks, not of grades: only `evaluate` knows it")
 
 
@@ -89,9 +78,4 @@ class ExpectedClicks(MeasureAtCutoff, ClickMeasure):
     @property
     def n_places(self) -> int:
         """Number of places that count; without a cut-off, 100."""
-        return self.k or MOST_PLACES
-
-    @property
-    def largest(self) -> float:
-        """Largest absolute value of an impression, to which intervals of rare differences are scaled."""
-        return self.n_places * (self.clip or 1000.0)
+        return self.k or 100
