@@ -107,22 +107,28 @@ def test_differences_of_preferences_have_no_bias(user, draws):
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_preferences_from_plackett_luce_have_no_bias(user):
-    strengths = np.array([0.5, 0.0, 1.0, -0.5])
+@pytest.mark.parametrize("strengths", [[0.5, 0.0, 1.0, -0.5], [4.0, 0.0, 1.0, -3.5]])
+def test_preferences_from_plackett_luce_have_no_bias(user, strengths):
+    """Each pair counts half in either order, unless one of them is too rare."""
     old, new = -GRADES, GRADES
-    found = expected = 0.0
-    for chance, order, chances, policy in drawn_lists(strengths, 3):
+    lists = {tuple(draw[1]): draw for draw in drawn_lists(np.array(strengths), 3)}
+    found = expected = n_rare = 0.0
+    for chance, order, chances, policy in lists.values():
         log = impression(order, USERS[user].probabilities(GRADES[order]), chances, policy)
-        found += chance * np.subtract(*(agreed_preferences(log, log.clicked, own) for own in (new, old)))[0]
+        found += (
+            chance * np.nan_to_num(np.subtract(*(agreed_preferences(log, log.clicked, own) for own in (new, old))))[0]
+        )
         for k in range(2):
             i, j = order[k], order[k + 1]
             other = [*order[:k], j, i, *order[k + 2 :]]
-            # The pair has this probability to be here in one order or the other; each order counts half.
-            both = chance + next(own for own, seen, *_ in drawn_lists(strengths, 3) if seen == other)
+            both = chance + lists[tuple(other)][0]
+            if not 0.05 <= chance / both <= 0.95:
+                n_rare += 1
+                continue
             clicks = (chances_of_clicks(USERS[user], order) + chances_of_clicks(USERS[user], other)) / 2
             expected += both / 2 * np.sign(new[i] - new[j]) * (clicks[i] - clicks[j]) / 2
     assert found == pytest.approx(expected, abs=1e-12)
-    assert expected > 0
+    assert (n_rare > 0) == (strengths[0] == 4.0)
 
 
 @pytest.mark.parametrize("scores", [[1.0, 3.0, 2.0, 4.0], [1.0, 2.0, 2.0, 2.0]])
@@ -353,3 +359,52 @@ def test_places_that_are_missing_make_no_pairs():
     assert np.isnan(values_of(gap, [4, 3, 2, 1], "clicks@2")).all()
     rare = impression([0, 1], [1, 0], [0.01, 0.01], "fair-pairs:1", m=2)
     assert np.isnan(agreed_preferences(rare, rare.clicked, np.array([2.0, 1.0]))).all()
+
+
+RUNS = 100
+SHOP = pr.mslr_shaped(2000, n_documents=8, n_features=5, seed=1)
+
+
+def simulated(policy, impressions, seed, queries=SHOP):
+    user, now = pr.clicks.user("informational"), pr.FixedRanker([1.0, 0.5, 0, 0, 0])
+    return pr.simulate_clicks(queries, user, ranker=now, policy=policy, impressions=impressions, n=6, seed=seed)
+
+
+def difference(log, measure):
+    now, new = pr.FixedRanker([1.0, 0.5, 0, 0, 0]), pr.FixedRanker([0.2, 1.0, 1.0, 0, 0.5])
+    (row,) = pr.evaluate({"now": now, "new": new}, log, measure, worst=0).differences
+    return row
+
+
+def share_covered(rows, truth):
+    return np.mean([row.low <= truth <= row.high for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("policy", "measure"),
+    [
+        ("fair-pairs", "preferences"),
+        ("plackett-luce:1", "preferences"),
+        ("shuffle:4", "preferences"),
+        ("shuffle:4", "clicks@2"),
+        ("plackett-luce:2", "clicks@1"),
+    ],
+)
+def test_intervals_cover_the_difference(policy, measure):
+    truth = difference(simulated(policy, 50_000, seed=RUNS), measure).difference
+    rows = [difference(simulated(policy, 1000, seed), measure) for seed in range(RUNS)]
+    assert share_covered(rows, truth) >= 0.9
+
+
+def test_intervals_cover_the_difference_if_queries_are_repeated():
+    """80 queries, each 30 times on average: taken for independent, impressions promise too much."""
+    truth = difference(simulated("fair-pairs", 50_000, seed=RUNS), "preferences").difference
+    clustered, alone = [], []
+    for seed in range(RUNS):
+        queries = SHOP[np.random.default_rng(seed).permutation(len(SHOP))[:80]]
+        log = simulated("fair-pairs", 2400, seed, queries)
+        clustered.append(difference(log, "preferences"))
+        alone.append(difference(without_grades(log, user_query=None), "preferences"))
+    assert share_covered(clustered, truth) >= 0.9
+    assert share_covered(alone, truth) <= 0.85
+    assert {row.n_queries for row in clustered} <= set(range(70, 81))

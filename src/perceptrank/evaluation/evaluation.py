@@ -110,9 +110,8 @@ class Evaluation:
         return self._differences(self.measures, [np.ones(len(self), dtype=bool)])[0]
 
     def _differences(self, measures: Sequence[Measure], parts: Sequence[Any]) -> list[list[Difference]]:
-        return differences(
-            self.traces, self.query_weights, measures, parts, self.confidence, self._seed, self._clusters
-        )
+        settings = self.confidence, self._seed, self._clusters
+        return differences(self.traces, self.query_weights, measures, parts, *settings)
 
     @property
     def rule(self) -> str:

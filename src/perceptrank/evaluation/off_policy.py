@@ -50,8 +50,7 @@ def policy_kinds(block: QueryStream) -> tuple[Ints, Ints]:
 
 
 def _shown(block: QueryStream) -> _Shown:
-    places = block.place
-    assert places is not None
+    places = np.asarray(block.place)
     query = np.repeat(np.arange(len(block)), np.diff(block.offsets))
     rows = np.flatnonzero(places > 0)
     rows = rows[np.lexsort((places[rows], query[rows]))]
@@ -68,8 +67,10 @@ def agreed_preferences(block: QueryStream, clicked: Floats, scores: Floats) -> F
     more = clicked[above] - clicked[below]
     agrees = (scores[above] > scores[below]).astype(float) - (scores[above] < scores[below])
     credit = (np.abs(more) + more * agrees) / 2 / (2 * chance[chosen])
-    n_pairs = np.bincount(query, minlength=len(block))
-    return np.where(n_pairs > 0, np.bincount(query, credit, len(block)) / np.maximum(n_pairs, 1), np.nan)
+    # Pairs that are rarely in one order count 0: how many there are may depend on the order of another pair.
+    n_pairs = np.bincount(shown.query[:-1][~np.isnan(chance)], minlength=len(block))
+    is_known = np.bincount(query, minlength=len(block)) > 0
+    return np.where(is_known, np.bincount(query, credit, len(block)) / np.maximum(n_pairs, 1), np.nan)
 
 
 def _order_chances(shown: _Shown) -> Floats:
@@ -85,9 +86,7 @@ def _order_chances(shown: _Shown) -> Floats:
         drawn = 1 / (1 + (1 - p) / (1 - q * (1 - p)))
     swapped = np.where(is_pair, np.where(np.isnan(p), 0.5, p), np.nan)
     orders = [swapped, np.where(is_shuffled, 0.5, np.nan), drawn]
-    return np.where(
-        are_neighbours, np.select([kind == code for code in (_PAIRS, _SHUFFLE, _DRAWN)], orders, np.nan), np.nan
-    )
+    return np.select([are_neighbours & (kind == code) for code in (_PAIRS, _SHUFFLE, _DRAWN)], orders, np.nan)
 
 
 def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int) -> tuple[Floats, ...]:
@@ -161,7 +160,7 @@ class ClickValues:
         width = weights.shape[1]
         before = np.cumsum(terms[[0, 2]], axis=1) - terms[[0, 2]] + sums[[0, 2], None, :width]
         sums[:, :width] += terms.sum(axis=1)
-        guess = np.where(before[0] > 0, before[1] / np.where(before[0] > 0, before[0], 1.0), 0.0)
+        guess = before[1] / np.where(before[0] > 0, before[0], np.inf)
         if measure.clip:
             guess = np.zeros_like(guess)
             weights = np.minimum(weights, measure.clip) if self._is_challenger else weights

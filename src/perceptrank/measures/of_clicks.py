@@ -30,8 +30,8 @@ class FairPreferences(ClickMeasure):
     of their clicks, and p the probability of the order that was drawn. The ranker gets |y| / 2p if it scores the one
     higher that was clicked more, half of that if it scores them alike. The value of an impression is the mean over its
     pairs. In the mean over the policy's draws, y / 2p is how many clicks i gets more than j if each is above the other
-    equally often: no assumption about users is needed. Pairs with p < 0.05 or p > 0.95 do not count; an impression
-    without a pair has no value.
+    equally often: no assumption about users is needed. Pairs with p < 0.05 or p > 0.95 get nothing; an impression
+    without any other has no value.
 
     Examples
     --------
