@@ -85,7 +85,7 @@ class Evaluation:
 
     @property
     def unit(self) -> str:
-        """What has one value each: "queries", or "impressions" if the first measure is one of clicks."""
+        """Unit of the values: "queries", or "impressions" if the first measure is one of clicks."""
         return "impressions" if isinstance(self.measures[0], ClickMeasure) else "queries"
 
     @property

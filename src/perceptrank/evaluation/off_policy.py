@@ -17,6 +17,7 @@ from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.measures.of_clicks import RAREST_ORDER, ClickMeasure, ExpectedClicks
 from perceptrank.stream.columns import CLICKED, PLACE, POLICY
 from perceptrank.stream.query_stream import QueryStream, missing_columns
+from perceptrank.stream.texts import Texts
 
 _POLICY = re.compile(r"(fair-pairs|shuffle):([1-9][0-9]{0,8})|(plackett-luce|none)(?::.*)?")
 _PAIRS, _SHUFFLE, _DRAWN, _NONE, _OTHER = range(5)
@@ -38,15 +39,13 @@ class _Shown(NamedTuple):
 
 def policy_kinds(block: QueryStream) -> tuple[Ints, Ints]:
     """Return the kind of each impression's policy, and its number: where pairs start, or how many are shuffled."""
-    kind, number = np.full(len(block), _OTHER), np.zeros(len(block), dtype=np.int64)
     policy = block.columns.get(POLICY)
-    if policy is not None:
-        _, first, codes = np.unique(policy.hashes(), return_index=True, return_inverse=True)  # type: ignore[union-attr]
-        for code, i in enumerate(first.tolist()):
-            if match := _POLICY.fullmatch(str(policy[i])):
-                kind[codes == code] = _KINDS.index(match[1] or match[3])
-                number[codes == code] = int(match[2] or 0)
-    return kind, number
+    policy = policy if isinstance(policy, Texts) else Texts.empty(len(block))
+    _, first, codes = np.unique(policy.hashes(), return_index=True, return_inverse=True)
+    matches = [_POLICY.fullmatch(text) for text in policy[first].tolist()]
+    kinds = [_KINDS.index(match[1] or match[3]) if match else _OTHER for match in matches]
+    numbers = [int(match[2] or 0) if match else 0 for match in matches]
+    return np.array(kinds)[codes], np.array(numbers)[codes]
 
 
 def _shown(block: QueryStream) -> _Shown:
