@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import perceptrank as pr
+from perceptrank.evaluation.bootstrap import simultaneous_intervals
 from perceptrank.evaluation.off_policy import ClickValues, agreed_preferences
 from perceptrank.measures.of_clicks import ExpectedClicks, FairPreferences
 
@@ -359,6 +360,16 @@ def test_places_that_are_missing_make_no_pairs():
     assert np.isnan(values_of(gap, [4, 3, 2, 1], "clicks@2")).all()
     rare = impression([0, 1], [1, 0], [0.01, 0.01], "fair-pairs:1", m=2)
     assert np.isnan(agreed_preferences(rare, rare.clicked, np.array([2.0, 1.0]))).all()
+
+
+def test_rare_differences_are_as_large_as_weights_make_them():
+    """Of three impressions that differ by 5, the interval is five times that of three that differ by 1."""
+    ones = np.zeros((100, 1))
+    ones[:3] = 1.0
+    settings = {"confidence": 0.95, "n_resamples": 10, "seed": 0}
+    one, five = (simultaneous_intervals([values], [None], **settings) for values in (ones, 5 * ones))
+    assert five.high == 5 * one.high > 0
+    assert five.low == -five.high
 
 
 RUNS = 100
