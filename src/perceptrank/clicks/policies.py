@@ -25,7 +25,7 @@ class Shown(NamedTuple):
         Documents by their number in the list, best first; -1 where a shorter list has ended.
     propensity : array of float
         Probability that the policy shows each of these documents at its place, given what `policy` says and, for
-        Plackett-Luce, the documents above it; NaN where a shorter list has ended.
+        Plackett-Luce and uniform lists, the documents above it; NaN where a shorter list has ended.
     policy : str or array of str
         The policy and those of its random choices that the log must record, such as ``fair-pairs:2``.
     """
@@ -36,10 +36,10 @@ class Shown(NamedTuple):
 
 
 class Policy(ABC):
-    """A way to randomise rankings: `NoExploration`, `FairPairs`, `PlackettLuce` or `Shuffle`.
+    """A way to randomise rankings: `NoExploration`, `FairPairs`, `PlackettLuce`, `Shuffle` or `Uniform`.
 
     The column ``policy`` of a log says ``none``; ``fair-pairs:1`` or ``fair-pairs:2``, the place where the first pair
-    starts; ``plackett-luce:TEMPERATURE``; or ``shuffle:K``. Any other text is a policy of your own.
+    starts; ``plackett-luce:TEMPERATURE``; ``shuffle:K``; or ``uniform:SHARE``. Any other text is a policy of your own.
 
     Examples
     --------
@@ -220,14 +220,56 @@ class Shuffle(Policy):
         return order, propensity, np.full(len(order), f"shuffle:{self.k}")
 
 
+@dataclass(frozen=True)
+class Uniform(Policy):
+    """Shows a uniformly random list now and then, else the ranking as it is; named ``uniform:SHARE``.
+
+    The probability of the first documents of a list is the product of their propensities.
+
+    Parameters
+    ----------
+    share : float
+        Probability of a random list.
+
+    References
+    ----------
+    Chaudhuri & Tewari, "Online Learning to Rank with Feedback at the Top", AISTATS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Uniform(0.5).show([3.0, 2.0], 2, np.random.default_rng(0))
+    Shown(order=array([0, 1]), propensity=array([0.75, 1.  ]), policy='uniform:0.5')
+    """
+
+    name = "uniform"
+
+    share: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= as_number(self.share) <= 1:
+            raise ParameterError("share", "must be a probability", self.share)
+
+    def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
+        tossed = np.column_stack([np.ones(len(scores), bool), present])
+        draws = np.full(tossed.shape, np.nan)
+        draws[tossed] = rng.random(int(np.count_nonzero(tossed)))
+        order = _rank(np.where(draws[:, :1] < self.share, draws[:, 1:], scores), n)
+        left = np.maximum(np.count_nonzero(present, axis=1)[:, None] - np.arange(order.shape[1]), 1)
+        is_ranking = np.logical_and.accumulate(order == _rank(scores, n), axis=1)
+        prefix = self.share * np.cumprod(1 / left, axis=1) + (1 - self.share) * is_ranking
+        above = np.column_stack([np.ones(len(order)), prefix])[:, :-1]
+        return order, prefix / above, np.full(len(order), f"uniform:{float(self.share)!r}")
+
+
 def policy(name: str | Policy) -> Policy:
     """Return an exploration policy by name.
 
     Parameters
     ----------
     name : str or Policy
-        ``none``, ``fair-pairs``, ``plackett-luce``, ``plackett-luce:TEMPERATURE`` or ``shuffle:K``; a policy is
-        returned unchanged.
+        ``none``, ``fair-pairs``, ``plackett-luce``, ``plackett-luce:TEMPERATURE``, ``shuffle:K`` or ``uniform:SHARE``;
+        a policy is returned unchanged.
 
     Examples
     --------
@@ -242,13 +284,15 @@ def policy(name: str | Policy) -> Policy:
             return PlackettLuce(float(number)) if colon else PlackettLuce()
         if kind == "shuffle":
             return Shuffle(int(number))
+        if kind == "uniform":
+            return Uniform(float(number))
     except ParameterError:
         raise
     except ValueError:
         kind = ""
     if kind in _WITHOUT_NUMBER and not colon:
         return _WITHOUT_NUMBER[kind]()
-    rule = "must be none, fair-pairs, plackett-luce, plackett-luce:TEMPERATURE or shuffle:K, or a policy"
+    rule = "must be none, fair-pairs, plackett-luce, plackett-luce:TEMPERATURE, shuffle:K or uniform:SHARE, or a policy"
     raise ParameterError("policy", rule, name)
 
 

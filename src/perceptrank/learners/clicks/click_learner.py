@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from perceptrank.clicks.policies import Policy
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.clicks.lists import place_counts
 from perceptrank.learners.clicks.showing import Showing
@@ -28,6 +29,16 @@ class ClickLearner(Showing, Startable, CompiledLearner):
     takes = "clicks"
     explores: ClassVar[str] = "none"
     policies: ClassVar[tuple[str, ...]] = ()
+
+    def own_policy(self, model: Model) -> str | Policy:
+        """Return the exploration policy for the next list.
+
+        Parameters
+        ----------
+        model : Model
+            The model with its counts.
+        """
+        return self.explores
 
     def sharpness(self, model: Model) -> float | None:
         """Return the standard deviation of the scores that Plackett-Luce draws a list by, None for those of the model.

@@ -16,9 +16,9 @@ from perceptrank.stream.sparse import AnyFeatures
 # A row of answers is a document: its place, whether it was clicked and examined, its propensity, and the code of the
 # policy that showed it. Codes of fair pairs say where the first pair starts.
 AT, CLICK, SEEN, CHANCE, KIND, N_ANSWERS = range(6)
-OTHER, FAIR_FROM_1, FAIR_FROM_2, PLACKETT_LUCE, SHUFFLE, NONE = range(6)
+OTHER, FAIR_FROM_1, FAIR_FROM_2, PLACKETT_LUCE, SHUFFLE, NONE, UNIFORM = range(7)
 _CODES = {"none": NONE, "fair-pairs:1": FAIR_FROM_1, "fair-pairs:2": FAIR_FROM_2}
-_PREFIXES = {"plackett-luce": PLACKETT_LUCE, "shuffle": SHUFFLE}
+_PREFIXES = {"plackett-luce": PLACKETT_LUCE, "shuffle": SHUFFLE, "uniform": UNIFORM}
 
 
 def kinds_in(stream: QueryStream) -> set[str]:

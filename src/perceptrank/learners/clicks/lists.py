@@ -38,7 +38,8 @@ LARGEST_ODDS = 1e100
 # What the rule of a click learner takes: scores of all documents; the documents shown, by place; the places, clicks,
 # examinations and propensities of these; the code of the policy, how many updates there were, the weight of the query.
 List: TypeAlias = tuple[Floats, Ints, tuple[Floats, Floats, Floats, Floats], int, float, float]
-Counts: TypeAlias = tuple[Floats, Floats]  # clicks and showings per place
+# Clicks and showings per place; for rules also the tally, and the last array of the learner's `extra_state`.
+Counts: TypeAlias = tuple[Floats, ...]
 
 
 @helper
@@ -158,7 +159,8 @@ def learn_lists(
             given = listed[1][:n], listed[2][:n], listed[3][:n], listed[4][:n]
             kind = int(answers[offsets[q], KIND])
             shown = scores[:m], ints[0][:n], given, kind, n_updates, weight
-            mass = rule(settings, shown, counts, coefficients[:m], rows)
+            known = counts[0], counts[1], state[2], counts[-1]
+            mass = rule(settings, shown, known, coefficients[:m], rows)
         rate = learning_rate * decay**n_updates if decay < 1.0 else learning_rate
         if not close_query(rate, block, q, mass, coefficients, moved, vectors[1], state, record):
             return q
@@ -168,10 +170,13 @@ def learn_lists(
 
 
 @functools.cache
-def click_pass(rule: Callable[..., float], *, floats: int = 0, ints: int = 0) -> Pass:
-    """Return the pass of a click rule, compiled for it, and the rows of scratch that it takes."""
+def click_pass(
+    rule: Callable[..., float], *, floats: int = 0, ints: int = 0, close: Callable[..., bool] = close_query
+) -> Pass:
+    """Return the pass of a click rule, compiled for it, which `close` ends each query of, and its rows of scratch."""
     name = f"{rule.__qualname__.removesuffix('_rule')}_pass"
-    return Pass(compiled(specialise(learn_lists, name, rule.__module__, rule=rule)), (floats + 7, ints + 6, 2))
+    own = specialise(learn_lists, name, rule.__module__, rule=rule, close_query=close)
+    return Pass(compiled(own), (floats + 7, ints + 6, 2))
 
 
 def place_counts() -> dict[str, Floats]:

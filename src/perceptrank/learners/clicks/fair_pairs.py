@@ -1,0 +1,137 @@
+"""The perceptron on fair pairs, with a margin that grows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY
+from typing import Any
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats, Rows
+from perceptrank.kernels.compiled import helper
+from perceptrank.learners.clicks.click_learner import ClickLearner
+from perceptrank.learners.clicks.impression import FAIR_FROM_1, FAIR_FROM_2
+from perceptrank.learners.clicks.lists import Counts, List, click_pass, swap_share
+from perceptrank.learners.tally import LARGEST_REACH
+from perceptrank.stream.validation import check_choice, check_not_negative
+from perceptrank.theory import theorems
+from perceptrank.theory.hinges import is_active
+from perceptrank.theory.theorem import Theorem
+from perceptrank.transforms.transform import TransformLike
+
+LOSSES = ("hinge", "logistic")
+SMALLEST_MARGIN = 1e-300
+
+
+@helper
+def is_coin_pair(kind: int, p: int, places: Floats, chances: Floats) -> bool:
+    """Tell whether the documents at p and p + 1 are a pair of fair pairs that might have been shown the other way."""
+    return kind in (FAIR_FROM_1, FAIR_FROM_2) and swap_share(kind, p, p + 1, places, chances) > 0.0
+
+
+@helper
+def growing_margin(relative: float, counts: Counts) -> float:
+    """Return the margin: it grows as the root of the evidence so far, in units of the longest step per weight moved."""
+    _, _, tally, evidence = counts
+    return relative * tally[LARGEST_REACH] * math.sqrt(1.0 + evidence[0])
+
+
+@helper
+def fair_pairs_rule(
+    settings: tuple[float, bool], shown: List, counts: Counts, coefficients: Floats, rows: Rows
+) -> float:
+    """Move the documents of each coin pair whose clicks differ, unless they are apart by the margin."""
+    relative, logistic = settings
+    scores, documents, (places, clicks, _, chances), kind, _, _ = shown
+    n, above, total = len(documents), 0.0, 0.0
+    for p in range(n - 1):
+        above += 1.0 / math.log2(p + 2.0)
+        total += above
+    margin, above, mass, seen = growing_margin(relative, counts), 0.0, 0.0, 0.0
+    for p in range(n - 1):
+        above += 1.0 / math.log2(p + 2.0)
+        preferred = clicks[p + 1] - clicks[p]
+        used = preferred > 0.0 or (preferred < 0.0 and not logistic)
+        if used and is_coin_pair(kind, p, places, chances):
+            i, j = documents[p + 1], documents[p]
+            if preferred < 0.0:
+                i, j = j, i
+            moved = abs(preferred) * (above / total) / (2.0 * chances[p])
+            seen += moved
+            if logistic:
+                moved /= 1.0 + math.exp((scores[i] - scores[j]) / max(margin, SMALLEST_MARGIN))
+            elif not is_active(scores[i], scores[j], margin):
+                moved = 0.0
+            coefficients[i] -= moved
+            coefficients[j] += moved
+            mass += moved
+    counts[3][0] += seen
+    return mass
+
+
+class FairPairsPerceptron(ClickLearner):
+    """Learn from pairs of neighbours that a coin has ordered, with a margin that grows with the evidence.
+
+    Lists are shown with fair pairs. Of the documents at places q and q + 1, if the coin was theirs, let i have more
+    clicks than j; y is the difference of the clicks, d = x_i - x_j, and p the probability of the order shown. Then w +=
+    β y d / 2p if w·d < margin, where β = B_q / ΣB, B_q is the sum of the discounts 1 / log2(1 + place) down to place q
+    (by how much DCG can suffer from this pair), and margin = relative_margin r √(1 + N): r is the largest squared
+    length of a step per squared weight moved, N the sum of β y / 2p of all pairs so far. `loss="logistic"` uses pairs
+    whose lower document has more clicks alone, and moves each of them by β y / 2p / (1 + exp(w·d / margin)).
+
+    The position of a pair favours neither document, so that clicks are right on average whatever users examine. Margins
+    never shrink, so that w / margin is the iterate of gradient descent with falling rates: its regret in the hinge, or
+    logistic, loss grows as √N for any users. If preferences have the sign of a_i - a_j, a the attractiveness of
+    documents, the weight of misordered pairs is at most that of the best fixed ranker's hinges, plus this regret, in
+    expectation, without any propensities of places. The logistic loss needs users who go from top to bottom: their
+    preferences for the lower document have the log-odds logit a_i - logit a_j exactly.
+
+    Parameters
+    ----------
+    loss : either "hinge" or "logistic"
+        See above.
+    relative_margin : float >= 0
+        Factor of the margin; if it is 0, only misordered pairs are learned from, which goes wrong if clicks are noisy.
+
+    References
+    ----------
+    F. Radlinski and T. Joachims, "Minimally Invasive Randomization for Collecting Unbiased Preferences from
+    Clickthrough Logs", AAAI 2006.
+
+    Examples
+    --------
+    >>> ranker = FairPairsPerceptron(transforms=None)
+    >>> shown = ranker.show([[1.0, 0.0], [0.0, 1.0]], rng=3)
+    >>> shown.policy, shown.order, ranker.learn_clicks(shown, [0, 1])
+    ('fair-pairs:1', array([1, 0]), True)
+    >>> ranker.weights
+    array([ 1., -1.])
+    """
+
+    algorithm = "fair-pairs"
+    cost = "m d + k"
+    kernel = click_pass(fair_pairs_rule)
+    explores = "fair-pairs"
+    policies = ("fair-pairs",)
+    depends_on_rate = False
+
+    loss: str = "hinge"
+    _: KW_ONLY
+    relative_margin: float = 1.0
+    average: bool = True
+    transforms: TransformLike = "auto"
+
+    @property
+    def theorem(self) -> Theorem:
+        """The guarantee for the current settings."""
+        return theorems.fair_pairs(logistic=self.loss == "logistic")
+
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return clicks and showings per place, and the evidence N, before anything was learned."""
+        return {**super().extra_state(n_features), "evidence": np.zeros(1)}
+
+    def _make_settings(self) -> tuple[Any, ...]:
+        check_choice("loss", self.loss, LOSSES)
+        relative = check_not_negative("relative_margin", self.relative_margin)
+        return self._click_settings(relative, self.loss == "logistic")
