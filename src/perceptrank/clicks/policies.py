@@ -224,16 +224,10 @@ class Shuffle(Policy):
 class Uniform(Policy):
     """Shows a uniformly random list now and then, else the ranking as it is; named ``uniform:SHARE``.
 
-    The probability of the first documents of a list is the product of their propensities.
-
     Parameters
     ----------
     share : float
         Probability of a random list.
-
-    References
-    ----------
-    Chaudhuri & Tewari, "Online Learning to Rank with Feedback at the Top", AISTATS 2016.
 
     Examples
     --------

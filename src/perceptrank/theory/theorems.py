@@ -171,52 +171,33 @@ def prank(margin: float = 0.0) -> Theorem:
 
 
 def examined(relative_margin: float = 1.0) -> Theorem:
-    """Bound the loss of the listwise perceptron on examined documents: Theorem T3."""
+    """Bound the loss of the listwise perceptron on examined documents (T3)."""
     return replace(
         listwise(relative_margin, surrogate="slam"),
         statement="observed loss ≤ (1 + 2ρ) D²/γ², expected loss ≤ that / π",
-        assumption="a linear ranker has margin γ on relevance; users click exactly what they examine and is relevant; "
-        "any two documents are both examined with probability π or more; rankings by the current weights",
+        assumption="a linear ranker has margin γ on relevance; users click what is relevant and examined, any two "
+        "documents with probability π or more; rankings by the current weights",
     )
 
 
 def perturbed() -> Theorem:
-    """Bound the gain of the exchanges that the perturbed preference perceptron learned, for any users."""
-    return Theorem(
-        "gain Σ u·Δ ≤ U √(D² M + 2 A), A = Σ w·Δ",
-        assumption="weights start at 0, for the gain; regret of the lists shown ≤ gain / α if users' clicks gain at "
-        "least a share α of it; steps Δ, M the weight moved",
-    )
+    """Bound the gain, by a vector u of norm U, of the steps Δ of the perturbed preference perceptron."""
+    return Theorem("Σ u·Δ ≤ U √(D² M + 2A), A = Σ w·Δ", assumption="weights start at 0; any users; M the weight moved")
 
 
 def fair_pairs(*, logistic: bool = False) -> Theorem:
-    """Bound the misordered pairs of neighbours, for the hinge (Theorem C1) or the logistic loss (Theorem C2)."""
-    regret = "U² m_T/2 + D² Σ β|y|/2m_t"
-    users = "users go from top to bottom; " if logistic else ""
+    """Bound the misordered pairs of neighbours by the hinge (C1) or logistic loss (C2) of any ranker u."""
+    lost, loss = ("μ²/2n", "n KL") if logistic else ("|μ|", "(|μ| (1 - z)₊ + ½(n - |μ|) (|z| - 1)₊)")
     return Theorem(
-        f"E Σ β (μ²/2n) [misordered] ≤ E Σ β n KL + {regret}"
-        if logistic
-        else f"E Σ β|μ| [misordered] ≤ E Σ β (|μ| (1 - z)₊ + ½(n - |μ|) (|z| - 1)₊) + {regret}",
-        assumption=f"fair pairs, and weights that start at 0; {users}rankings by the current weights; y the preference "
-        "of a pair, μ and n the means of y and |y|, z = sgn(μ) u·d, m_t the margins, which never shrink",
+        f"E Σ β {lost} [misordered] ≤ E Σ β {loss} + U² m_T/2 + D² Σ β|y|/2m_t",
+        assumption=f"fair pairs; weights start at 0; {'top-down users; ' if logistic else ''}rankings by the current "
+        "weights; μ and n the means of y and |y|, y the preference of a pair, z = sgn(μ) u·d, m_t the margins",
     )
 
 
 def top_feedback() -> Theorem:
-    """State the regret of descending an estimate of a loss from feedback at the top."""
-    return Theorem(
-        "expected loss ≤ any u's + O(T^(2/3)), |u| ≤ radius",
-        assumption="users examine the first k documents, and click relevant ones; the loss is the surrogate",
-    )
-
-
-def ips() -> Theorem:
-    """State the regret of descending a loss of clicks that are weighted by the examination of places."""
-    return Theorem(
-        "weighted hinge ≤ any u's + U² m_T/2 + Σ|g|²/2m_t",
-        assumption="weights start at 0; steps g, margins m_t, which never shrink; in expectation the hinge of true "
-        "relevance, if examination is right and nothing is clipped",
-    )
+    """State the regret of descending a loss that is estimated from feedback at the top."""
+    return Theorem("expected regret O(T^(2/3))", assumption="users click what is relevant among the first documents")
 
 
 def gradient_descent() -> Theorem:

@@ -52,19 +52,18 @@ def examined_rule(
 class ExaminedPerceptron(ClickLearner):
     """Move examined documents that were clicked against examined ones that were not.
 
-    The rule is that of `perceptrank.ListwisePerceptron` with violators="uniform", for NDCG with linear gains, on the
-    examined documents alone, with clicks as their grades: w += Σ v_i (x_i - the mean of its violators' x), violators
-    being examined documents with fewer clicks and s_j > s_i - margin or s_j ≥ s_i. The margin is relative_margin times
-    the mean of past squared step lengths, each divided by the square of the weight moved.
+    The rule of `perceptrank.ListwisePerceptron` with violators="uniform", for NDCG with linear gains, on the examined
+    documents alone, with clicks as grades: w += Σ v_i (x_i - the mean x of its violators), violators being examined
+    documents with fewer clicks and s_j > s_i - margin or s_j ≥ s_i. The margin is relative_margin times the mean of
+    past squared step lengths, each divided by the square of the weight moved.
 
-    A log says by the column ``examined`` what users have looked at. Where it does not (NaN), users are taken to go from
-    top to bottom: all places above the last click were examined. Clicked documents were, in any case.
+    The column ``examined`` of a log says what users have looked at. Where it does not (NaN), they are taken to go from
+    top to bottom: all places above the last click were examined. Clicked documents were in any case.
 
-    If users click exactly the relevant ones of what they examine, and a unit vector ranks relevant documents before
-    others with margin γ: the sum of the weights v_i of outranked examined documents is surely at most
-    (1 + 2 relative_margin) D² / γ², without any propensities or exploration. If any two documents of a list are
-    both examined with probability at least π, the expected loss of rankings by the current weights, of all documents,
-    is at most that divided by π.
+    If users click exactly the relevant documents among those they examine, and a unit vector ranks these with margin γ:
+    the sum of the weights v_i of outranked examined documents is surely at most (1 + 2 relative_margin) D² / γ²,
+    without propensities or exploration. If any two documents are both examined with probability π or more, the expected
+    loss of rankings of all documents by the current weights is at most that divided by π.
 
     Parameters
     ----------
@@ -75,10 +74,8 @@ class ExaminedPerceptron(ClickLearner):
     --------
     >>> ranker = ExaminedPerceptron(transforms=None)
     >>> shown = ranker.show([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], rng=0)
-    >>> shown.order, ranker.learn_clicks(shown, [0, 1, 0])  # the third may not have been seen
-    (array([0, 1, 2]), True)
-    >>> ranker.weights
-    array([-1.,  1.,  0.])
+    >>> ranker.learn_clicks(shown, [0, 1, 0]), ranker.weights  # the third may not have been seen
+    (True, array([-1.,  1.,  0.]))
     """
 
     algorithm = "examined"

@@ -6,8 +6,6 @@ import math
 from dataclasses import KW_ONLY
 from typing import Any
 
-import numpy as np
-
 from perceptrank.kernels.arrays import Floats, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.learners.clicks.click_learner import ClickLearner
@@ -20,7 +18,6 @@ from perceptrank.theory.hinges import is_active
 from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
-LOSSES = ("hinge", "logistic")
 SMALLEST_MARGIN = 1e-300
 
 
@@ -44,19 +41,15 @@ def fair_pairs_rule(
     """Move the documents of each coin pair whose clicks differ, unless they are apart by the margin."""
     relative, logistic = settings
     scores, documents, (places, clicks, _, chances), kind, _, _ = shown
-    n, above, total = len(documents), 0.0, 0.0
+    n, margin, mass, seen, above, total = len(documents), growing_margin(relative, counts), 0.0, 0.0, 0.0, 0.0
     for p in range(n - 1):
-        above += 1.0 / math.log2(p + 2.0)
-        total += above
-    margin, above, mass, seen = growing_margin(relative, counts), 0.0, 0.0, 0.0
+        total += (n - 1 - p) / math.log2(p + 2.0)
     for p in range(n - 1):
         above += 1.0 / math.log2(p + 2.0)
         preferred = clicks[p + 1] - clicks[p]
         used = preferred > 0.0 or (preferred < 0.0 and not logistic)
         if used and is_coin_pair(kind, p, places, chances):
-            i, j = documents[p + 1], documents[p]
-            if preferred < 0.0:
-                i, j = j, i
+            i, j = (documents[p + 1], documents[p]) if preferred > 0.0 else (documents[p], documents[p + 1])
             moved = abs(preferred) * (above / total) / (2.0 * chances[p])
             seen += moved
             if logistic:
@@ -76,23 +69,22 @@ class FairPairsPerceptron(ClickLearner):
     Lists are shown with fair pairs. Of the documents at places q and q + 1, if the coin was theirs, let i have more
     clicks than j; y is the difference of the clicks, d = x_i - x_j, and p the probability of the order shown. Then w +=
     β y d / 2p if w·d < margin, where β = B_q / ΣB, B_q is the sum of the discounts 1 / log2(1 + place) down to place q
-    (by how much DCG can suffer from this pair), and margin = relative_margin r √(1 + N): r is the largest squared
-    length of a step per squared weight moved, N the sum of β y / 2p of all pairs so far. `loss="logistic"` uses pairs
-    whose lower document has more clicks alone, and moves each of them by β y / 2p / (1 + exp(w·d / margin)).
+    (what DCG can lose by this pair), and margin = relative_margin r √(1 + N): r is the largest squared length of a step
+    per squared weight moved, N the sum of β y / 2p of all pairs so far. `loss="logistic"` uses only pairs whose lower
+    document has more clicks, and moves each by β y / 2p / (1 + exp(w·d / margin)).
 
-    The position of a pair favours neither document, so that clicks are right on average whatever users examine. Margins
-    never shrink, so that w / margin is the iterate of gradient descent with falling rates: its regret in the hinge, or
-    logistic, loss grows as √N for any users. If preferences have the sign of a_i - a_j, a the attractiveness of
-    documents, the weight of misordered pairs is at most that of the best fixed ranker's hinges, plus this regret, in
-    expectation, without any propensities of places. The logistic loss needs users who go from top to bottom: their
-    preferences for the lower document have the log-odds logit a_i - logit a_j exactly.
+    The coin favours neither document, so clicks are right on average whatever users examine. Margins never shrink, so
+    w / margin is the iterate of gradient descent with falling rates, whose regret in the loss grows as √N for any
+    users. If preferences have the sign of a_i - a_j, with a the attractiveness of documents, the expected weight of
+    misordered pairs is at most the best fixed ranker's hinges plus this regret. The logistic loss is for users
+    who go from top to bottom: their preferences for lower documents have the log-odds logit a_i - logit a_j.
 
     Parameters
     ----------
     loss : either "hinge" or "logistic"
         See above.
     relative_margin : float >= 0
-        Factor of the margin; if it is 0, only misordered pairs are learned from, which goes wrong if clicks are noisy.
+        Factor of the margin; if it is 0, only misordered pairs are learned from, which fails if clicks are noisy.
 
     References
     ----------
@@ -103,10 +95,8 @@ class FairPairsPerceptron(ClickLearner):
     --------
     >>> ranker = FairPairsPerceptron(transforms=None)
     >>> shown = ranker.show([[1.0, 0.0], [0.0, 1.0]], rng=3)
-    >>> shown.policy, shown.order, ranker.learn_clicks(shown, [0, 1])
-    ('fair-pairs:1', array([1, 0]), True)
-    >>> ranker.weights
-    array([ 1., -1.])
+    >>> shown.policy, shown.order, ranker.learn_clicks(shown, [0, 1]), ranker.weights
+    ('fair-pairs:1', array([1, 0]), True, array([ 1., -1.]))
     """
 
     algorithm = "fair-pairs"
@@ -127,11 +117,7 @@ class FairPairsPerceptron(ClickLearner):
         """The guarantee for the current settings."""
         return theorems.fair_pairs(logistic=self.loss == "logistic")
 
-    def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return clicks and showings per place, and the evidence N, before anything was learned."""
-        return {**super().extra_state(n_features), "evidence": np.zeros(1)}
-
     def _make_settings(self) -> tuple[Any, ...]:
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, ("hinge", "logistic"))
         relative = check_not_negative("relative_margin", self.relative_margin)
         return self._click_settings(relative, self.loss == "logistic")

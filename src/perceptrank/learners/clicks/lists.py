@@ -38,8 +38,7 @@ LARGEST_ODDS = 1e100
 # What the rule of a click learner takes: scores of all documents; the documents shown, by place; the places, clicks,
 # examinations and propensities of these; the code of the policy, how many updates there were, the weight of the query.
 List: TypeAlias = tuple[Floats, Ints, tuple[Floats, Floats, Floats, Floats], int, float, float]
-# Clicks and showings per place; for rules also the tally, and the last array of the learner's `extra_state`.
-Counts: TypeAlias = tuple[Floats, ...]
+Counts: TypeAlias = tuple[Floats, ...]  # clicks and showings per place; for rules, the tally and the evidence follow
 
 
 @helper
@@ -159,7 +158,7 @@ def learn_lists(
             given = listed[1][:n], listed[2][:n], listed[3][:n], listed[4][:n]
             kind = int(answers[offsets[q], KIND])
             shown = scores[:m], ints[0][:n], given, kind, n_updates, weight
-            known = counts[0], counts[1], state[2], counts[-1]
+            known = counts[0], counts[1], state[2], counts[2]
             mass = rule(settings, shown, known, coefficients[:m], rows)
         rate = learning_rate * decay**n_updates if decay < 1.0 else learning_rate
         if not close_query(rate, block, q, mass, coefficients, moved, vectors[1], state, record):
@@ -180,5 +179,5 @@ def click_pass(
 
 
 def place_counts() -> dict[str, Floats]:
-    """Return the counts of clicks and showings per place, before anything was learned."""
-    return {"place_clicks": np.zeros(N_PLACES), "place_shown": np.zeros(N_PLACES)}
+    """Return clicks and showings per place, and the evidence that rules may count, before anything was learned."""
+    return {"place_clicks": np.zeros(N_PLACES), "place_shown": np.zeros(N_PLACES), "evidence": np.zeros(1)}

@@ -11,7 +11,6 @@ from perceptrank.learners.clicks.click_learner import ClickLearner
 from perceptrank.learners.clicks.fair_pairs import is_coin_pair
 from perceptrank.learners.clicks.lists import Counts, List, click_pass
 from perceptrank.theory import theorems
-from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 
@@ -31,17 +30,16 @@ def perturbed_rule(settings: tuple[()], shown: List, counts: Counts, coefficient
 
 
 class PerturbedPerceptron(ClickLearner):
-    """Move from the list that was shown towards that in which neighbours are exchanged if the lower was clicked: 3PR.
+    """Exchange neighbours whose lower document was clicked, and move towards the list that results: 3PR.
 
     Lists are shown with fair pairs. For each pair of places q and q + 1 that a coin has ordered, if the lower document
     was clicked and the upper one was not, w += (g_q - g_(q+1)) (x_lower - x_upper), with g_q = 1 / log2(q + 1), whether
     or not w orders the pair so already. Clicks between 0 and 1 count by their difference.
 
-    With Δ the step of a list, M the sum of the weights g_q - g_(q+1) moved, A = Σ w·Δ what users affirmed of the
-    ranking, and D the largest distance of two documents of a pair: for every vector u and any users, the gain of the
-    exchanges by u is Σ u·Δ = u·w ≤ |u| √(D² M + 2 A). If that gain is, on average, at least a share α of what the lists
-    lost by u against the best ones, the loss is at most this bound divided by α. A is at most what the coins took from
-    the lists, by w.
+    Let Δ be the step of a list, M the sum of the weights moved, A = Σ w·Δ what users affirmed of the ranking, and D the
+    largest distance of two documents. For every vector u and any users, the gain of the exchanges by u is Σ u·Δ ≤ |u|
+    √(D² M + 2 A). If it is, on average, at least a share α of what the lists lost by u against the best
+    ones, they lost at most this bound divided by α.
 
     References
     ----------
@@ -62,14 +60,10 @@ class PerturbedPerceptron(ClickLearner):
     kernel = click_pass(perturbed_rule)
     explores = "fair-pairs"
     policies = ("fair-pairs",)
+    theorem = theorems.perturbed()
     depends_on_rate = False
 
     transforms: TransformLike = "auto"
-
-    @property
-    def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
-        return theorems.perturbed()
 
     def _make_settings(self) -> tuple[Any, ...]:
         return self._click_settings()

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 from perceptrank.clicks.policies import Policy, Uniform
-from perceptrank.kernels.arrays import Floats, Ints, Rows
+from perceptrank.kernels.arrays import Floats, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.scoring import squared_norm
 from perceptrank.learners.clicks.click_learner import ClickLearner
@@ -15,10 +15,9 @@ from perceptrank.learners.clicks.impression import PLACKETT_LUCE, UNIFORM
 from perceptrank.learners.clicks.lists import Counts, List, click_pass
 from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import close_query
-from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
+from perceptrank.learners.tally import ROUNDS, Block
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory import theorems
-from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 
@@ -30,39 +29,26 @@ def top_rule(settings: tuple[float, int], shown: List, counts: Counts, coefficie
     if kind not in (UNIFORM, PLACKETT_LUCE) or places[k - 1] != k:
         return 0.0
     m, rate = len(scores), learning_rate * (counts[2][ROUNDS] + 1.0) ** (-2.0 / 3.0)
+    mass = 0.0
     if k == 1:
-        mass = 0.0
         for i in range(m):
             coefficients[i] = rate * 2.0 * scores[i] / m
         coefficients[documents[0]] -= rate * 2.0 * clicks[0] / (m * chances[0])
         for i in range(m):
             mass += abs(coefficients[i])
         return mass
-    i, j = documents[0], documents[1]
-    if clicks[1] > clicks[0]:
-        i, j = j, i
-    if not scores[i] - scores[j] < 1.0:
-        return 0.0
-    moved = rate * abs(clicks[0] - clicks[1]) / (m * (m - 1.0) * chances[0] * chances[1])
-    coefficients[i], coefficients[j] = -moved, moved
-    return moved
+    i, j = (documents[0], documents[1]) if clicks[0] > clicks[1] else (documents[1], documents[0])
+    if scores[i] - scores[j] < 1.0:
+        mass = rate * abs(clicks[0] - clicks[1]) / (m * (m - 1.0) * chances[0] * chances[1])
+        coefficients[i], coefficients[j] = -mass, mass
+    return mass
 
 
 @helper
-def close_in_ball(
-    radius: float,
-    block: Block,
-    q: int,
-    mass: float,
-    coefficients: Floats,
-    moved: Ints,
-    step: Floats,
-    state: Iterates,
-    record: Record,
-) -> bool:
-    """Close a query with the steps that the rule wrote, then project the weights to the ball."""
-    weights, total, weight = state[0], state[1], record[1][q]
-    if not close_query(1.0, block, q, mass, coefficients, moved, step, state, record):
+def close_in_ball(radius: float, block: Block, q: int, *rest: Any) -> bool:
+    """Close a query with the step that the rule wrote, then project the weights to the ball."""
+    weights, total, weight = rest[-2][0], rest[-2][1], rest[-1][1][q]
+    if not close_query(1.0, block, q, *rest):
         return False
     norm = math.sqrt(squared_norm(weights))
     if norm > radius:
@@ -79,16 +65,16 @@ class TopFeedback(ClickLearner):
     In round t, the list is uniformly random with probability t^(-1/3), else the ranking. Clicks on its first k
     documents count as their relevance R, and p is the probability that these came first, in their order. Then w -=
     learning_rate t^(-2/3) g, projected to |w| ≤ radius. k=1: g = (2 / m) (Σ s_i x_i - R x / p), x the first document:
-    on average the gradient of the mean of (s_i - R_i)². k=2: g = |R_i - R_j| (x_j - x_i) / (m (m - 1) p) if R_i > R_j
+    on average the gradient of the mean of (s_i - R_i)². k=2: g = (R_i - R_j) (x_j - x_i) / (m (m - 1) p) if R_i > R_j
     and s_i - s_j < 1: on average that of the mean hinge of all pairs, as in ranking SVMs.
 
-    For users who examine the first k documents and click relevant ones, the expected regret in this loss is O(T^(2/3)),
-    whatever the queries. No such learner exists for NDCG if k = 1.
+    If users examine the first k documents and click relevant ones, the expected regret in this loss is O(T^(2/3)). No
+    learner can have sublinear regret in a loss that is calibrated for NDCG if k = 1.
 
     Parameters
     ----------
-    k : 1 or 2
-        Number of places that are learned from.
+    k : int
+        Number of places that are learned from, 1 or 2.
     learning_rate : float > 0
         Factor of the first step.
     radius : float > 0
@@ -96,17 +82,14 @@ class TopFeedback(ClickLearner):
 
     References
     ----------
-    S. Chaudhuri and A. Tewari, "Online Learning to Rank with Feedback at the Top", AISTATS 2016; "Online Learning to
-    Rank with Top-k Feedback", JMLR 2017.
+    S. Chaudhuri and A. Tewari, "Online Learning to Rank with Feedback at the Top", AISTATS 2016.
 
     Examples
     --------
     >>> ranker = TopFeedback(learning_rate=1.0, transforms=None)
     >>> shown = ranker.show([[1.0, 0.0], [0.0, 1.0]], rng=3)
-    >>> shown.policy, shown.order, ranker.learn_clicks(shown, [0, 1])
-    ('uniform:1.0', array([1, 0]), True)
-    >>> ranker.weights  # one of two lists: p is 1/2
-    array([ 1., -1.])
+    >>> shown.policy, shown.order, ranker.learn_clicks(shown, [0, 1]), ranker.weights  # p is 1/2
+    ('uniform:1.0', array([1, 0]), True, array([ 1., -1.]))
     """
 
     algorithm = "rtop-k"
@@ -115,6 +98,7 @@ class TopFeedback(ClickLearner):
     accepts_sparse = False
     explores = "uniform"
     policies = ("uniform", "plackett-luce")
+    theorem = theorems.top_feedback()
 
     k: int = 2
     _: KW_ONLY
@@ -122,19 +106,8 @@ class TopFeedback(ClickLearner):
     radius: float = 10.0
     transforms: TransformLike = "query-minmax"
 
-    @property
-    def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
-        return theorems.top_feedback()
-
     def own_policy(self, model: Model) -> Policy:
-        """Return the exploration policy for the next list: a random one in a share of rounds that falls.
-
-        Parameters
-        ----------
-        model : Model
-            The model with its counts.
-        """
+        """Return the exploration policy for the next list: a random one in a share of rounds that falls."""
         return Uniform(float((model.tally[ROUNDS] if model.has_begun else 0.0) + 1.0) ** (-1 / 3))
 
     def _make_settings(self) -> tuple[Any, ...]:
