@@ -393,10 +393,13 @@ def test_random_lists_become_rare():
         (lambda: pr.TopFeedback(3), "k must be 1 or 2, got 3"),
         (lambda: pr.TopFeedback(radius=0), "radius must be"),
         (lambda: pr.IpsListwise([1.0, 0.0]), "examination must be above 0"),
-        (lambda: pr.IpsListwise([np.nan, 1.0]), "examination must be above 0, and known for the first place"),
-        (lambda: pr.IpsListwise([]), "examination must be a number for each place"),
-        (lambda: pr.IpsListwise([[1.0]]), "examination must be a number for each place"),
-        (lambda: pr.IpsListwise(trust=[1.0]), "trust must be at least 0 and below 1"),
+        (
+            lambda: pr.IpsListwise([np.nan, 1.0]),
+            "examination must be a number >= 0 for each place, known for the first",
+        ),
+        (lambda: pr.IpsListwise([]), "examination must be a number >= 0 for each place"),
+        (lambda: pr.IpsListwise([[1.0]]), "examination must be a number >= 0 for each place"),
+        (lambda: pr.IpsListwise(trust=[0.1, -1]), "trust must be a number >= 0 for each place"),
         (lambda: pr.IpsListwise(clip=0), "clip must be"),
     ],
 )

@@ -185,19 +185,10 @@ def perturbed() -> Theorem:
     return Theorem("Σ u·Δ ≤ U √(D² M + 2A), A = Σ w·Δ", assumption="weights start at 0; any users; M the weight moved")
 
 
-def fair_pairs(*, logistic: bool = False) -> Theorem:
-    """Bound the misordered pairs of neighbours by the hinge (C1) or logistic loss (C2) of any ranker u."""
-    lost, loss = ("μ²/2n", "n KL") if logistic else ("|μ|", "(|μ| (1 - z)₊ + ½(n - |μ|) (|z| - 1)₊)")
-    return Theorem(
-        f"E Σ β {lost} [misordered] ≤ E Σ β {loss} + U² m_T/2 + D² Σ β|y|/2m_t",
-        assumption=f"fair pairs; weights start at 0; {'top-down users; ' if logistic else ''}rankings by the current "
-        "weights; μ and n the means of y and |y|, y the preference of a pair, z = sgn(μ) u·d, m_t the margins",
-    )
-
-
-def top_feedback() -> Theorem:
-    """State the regret of descending a loss that is estimated from feedback at the top."""
-    return Theorem("expected regret O(T^(2/3))", assumption="users click what is relevant among the first documents")
+def fair_pairs() -> Theorem:
+    """Bound the misordered neighbours by the loss of any ranker u (C1, C2); m_t are the margins, N_t the evidence."""
+    assumption = "fair pairs; weights start at 0; rankings by the current weights; top-down users if logistic"
+    return Theorem("expected misordered ≤ u's loss + U² m_T/2 + Σ D² (N_t - N_(t-1))/2m_t", assumption=assumption)
 
 
 def gradient_descent() -> Theorem:

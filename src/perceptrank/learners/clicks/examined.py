@@ -11,34 +11,30 @@ from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.levels import grades_differ
 from perceptrank.learners.clicks.click_learner import ClickLearner
 from perceptrank.learners.clicks.lists import Counts, List, click_pass
+from perceptrank.learners.clicks.pdgd import last_considered
 from perceptrank.learners.listwise.uniform import uniform_rule
 from perceptrank.learners.rounds import margin_now
 from perceptrank.measures.gains import LINEAR
 from perceptrank.stream.validation import check_not_negative
 from perceptrank.theory import theorems
-from perceptrank.theory.hinges import BY_SCORE, Weighing
+from perceptrank.theory.hinges import BY_SCORE
 from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 
 @helper
-def examined_rule(
-    settings: tuple[float, Weighing], shown: List, counts: Counts, coefficients: Floats, rows: Rows
-) -> float:
+def examined_rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, rows: Rows) -> float:
     """Apply the listwise perceptron's rule to the documents that were examined, with clicks as grades."""
     relative, weighing = settings
     scores, documents, (_, clicks, examined, _), _, _, _ = shown
     floats, ints = rows
     own_scores, grades, moved, discounts, chosen = floats[0], floats[1], floats[2], floats[3], ints[0]
-    last, n, n_relevant = -1, 0, 0
+    stop, n, n_relevant = last_considered(clicks), 0, 0
     for p in range(len(documents)):
-        last = p if clicks[p] > 0.0 else last
-    for p in range(len(documents)):
-        is_relevant = clicks[p] > 0.0
-        if is_relevant or examined[p] > 0.0 or (math.isnan(examined[p]) and p < last):
+        if clicks[p] > 0.0 or examined[p] > 0.0 or (math.isnan(examined[p]) and p < stop):
             chosen[n], own_scores[n], grades[n] = documents[p], scores[documents[p]], clicks[p]
             moved[n], discounts[n] = 0.0, 1.0 / math.log2(n + 2.0)
-            n_relevant += 1 if is_relevant else 0
+            n_relevant += 1 if clicks[p] > 0.0 else 0
             n += 1
     if not grades_differ(grades, n, n_relevant):
         return 0.0

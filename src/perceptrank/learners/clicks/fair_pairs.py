@@ -15,10 +15,7 @@ from perceptrank.learners.tally import LARGEST_REACH
 from perceptrank.stream.validation import check_choice, check_not_negative
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import is_active
-from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
-
-SMALLEST_MARGIN = 1e-300
 
 
 @helper
@@ -30,14 +27,11 @@ def is_coin_pair(kind: int, p: int, places: Floats, chances: Floats) -> bool:
 @helper
 def growing_margin(relative: float, counts: Counts) -> float:
     """Return the margin: it grows as the root of the evidence so far, in units of the longest step per weight moved."""
-    _, _, tally, evidence = counts
-    return relative * tally[LARGEST_REACH] * math.sqrt(1.0 + evidence[0])
+    return relative * counts[2][LARGEST_REACH] * math.sqrt(1.0 + counts[3][0])
 
 
 @helper
-def fair_pairs_rule(
-    settings: tuple[float, bool], shown: List, counts: Counts, coefficients: Floats, rows: Rows
-) -> float:
+def fair_pairs_rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, rows: Rows) -> float:
     """Move the documents of each coin pair whose clicks differ, unless they are apart by the margin."""
     relative, logistic = settings
     scores, documents, (places, clicks, _, chances), kind, _, _ = shown
@@ -47,15 +41,13 @@ def fair_pairs_rule(
     for p in range(n - 1):
         above += 1.0 / math.log2(p + 2.0)
         preferred = clicks[p + 1] - clicks[p]
-        used = preferred > 0.0 or (preferred < 0.0 and not logistic)
-        if used and is_coin_pair(kind, p, places, chances):
+        if preferred != 0.0 and not (logistic and preferred < 0.0) and is_coin_pair(kind, p, places, chances):
             i, j = (documents[p + 1], documents[p]) if preferred > 0.0 else (documents[p], documents[p + 1])
             moved = abs(preferred) * (above / total) / (2.0 * chances[p])
             seen += moved
             if logistic:
-                moved /= 1.0 + math.exp((scores[i] - scores[j]) / max(margin, SMALLEST_MARGIN))
-            elif not is_active(scores[i], scores[j], margin):
-                moved = 0.0
+                moved /= 1.0 + math.exp((scores[i] - scores[j]) / max(margin, 1e-300))
+            moved = moved if logistic or is_active(scores[i], scores[j], margin) else 0.0
             coefficients[i] -= moved
             coefficients[j] += moved
             mass += moved
@@ -73,11 +65,11 @@ class FairPairsPerceptron(ClickLearner):
     per squared weight moved, N the sum of β y / 2p of all pairs so far. `loss="logistic"` uses only pairs whose lower
     document has more clicks, and moves each by β y / 2p / (1 + exp(w·d / margin)).
 
-    The coin favours neither document, so clicks are right on average whatever users examine. Margins never shrink, so
-    w / margin is the iterate of gradient descent with falling rates, whose regret in the loss grows as √N for any
-    users. If preferences have the sign of a_i - a_j, with a the attractiveness of documents, the expected weight of
-    misordered pairs is at most the best fixed ranker's hinges plus this regret. The logistic loss is for users
-    who go from top to bottom: their preferences for lower documents have the log-odds logit a_i - logit a_j.
+    The coin favours neither document, so clicks are right on average whatever users examine. As margins never shrink,
+    w / margin descends gradients with falling rates: its regret grows as √N for any users. Let μ and n be the means of
+    y and |y|, of the sign of a_i - a_j for the attractiveness a of documents. The expected sum of β |μ| over misordered
+    pairs is at most that of β (|μ| (1 - z)₊ + ½(n - |μ|) (|z| - 1)₊), z = sgn(μ) u·d for any u, plus the regret.
+    Logistic: of β μ²/2n, at most that of β n KL, for users who go from top to bottom; KL is 0 if u·x = logit a.
 
     Parameters
     ----------
@@ -88,8 +80,7 @@ class FairPairsPerceptron(ClickLearner):
 
     References
     ----------
-    F. Radlinski and T. Joachims, "Minimally Invasive Randomization for Collecting Unbiased Preferences from
-    Clickthrough Logs", AAAI 2006.
+    F. Radlinski and T. Joachims, "Minimally Invasive Randomization for Collecting Unbiased Preferences", AAAI 2006.
 
     Examples
     --------
@@ -105,17 +96,13 @@ class FairPairsPerceptron(ClickLearner):
     explores = "fair-pairs"
     policies = ("fair-pairs",)
     depends_on_rate = False
+    theorem = theorems.fair_pairs()
 
     loss: str = "hinge"
     _: KW_ONLY
     relative_margin: float = 1.0
     average: bool = True
     transforms: TransformLike = "auto"
-
-    @property
-    def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
-        return theorems.fair_pairs(logistic=self.loss == "logistic")
 
     def _make_settings(self) -> tuple[Any, ...]:
         check_choice("loss", self.loss, ("hinge", "logistic"))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.clicks.bias.result import PositionBias
-from perceptrank.kernels.arrays import FloatRows, Floats, Rows
+from perceptrank.kernels.arrays import Floats, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.learners.clicks.click_learner import ClickLearner
 from perceptrank.learners.clicks.fair_pairs import growing_margin
@@ -22,17 +22,17 @@ from perceptrank.transforms.transform import TransformLike
 
 
 @helper
-def ips_rule(settings: tuple[float, FloatRows], shown: List, counts: Counts, coefficients: Floats, rows: Rows) -> float:
+def ips_rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, rows: Rows) -> float:
     """Move each clicked document, by its click over the examination of its place, against all in its way."""
-    clip, by_place = settings
+    clip, examination, trust = settings
     scores, documents, (places, clicks, _, _), _, _, _ = shown
     m, margin, mass, seen = len(scores), growing_margin(1.0, counts), 0.0, 0.0
     for p in range(len(documents)):
-        place = min(int(places[p]), by_place.shape[1]) - 1
-        relevance = (clicks[p] - by_place[1, place]) / by_place[0, place]
-        weight = min(max(relevance, -clip), clip) / (m - 1)
-        i = documents[p]
-        seen += abs(weight) * (m - 1)
+        i, place = documents[p], int(places[p]) - 1
+        weight = clicks[p] - trust[min(place, len(trust) - 1)]
+        weight = min(max(weight / examination[min(place, len(examination) - 1)], -clip), clip)
+        seen += abs(weight)
+        weight /= m - 1
         for j in range(m if weight != 0.0 else 0):
             if j != i and is_active(scores[i], scores[j], margin):
                 coefficients[i] -= weight
@@ -42,6 +42,14 @@ def ips_rule(settings: tuple[float, FloatRows], shown: List, counts: Counts, coe
     return mass
 
 
+def _by_place(name: str, given: Any) -> Floats:
+    """Return a value for each place, that of the place before where it is NaN."""
+    values: Floats = np.atleast_1d(as_numbers(name, given)).astype(np.float64)
+    if values.ndim != 1 or not len(values) or not values[0] >= 0.0 or (values < 0.0).any() or np.isinf(values).any():
+        raise ParameterError(name, "must be a number >= 0 for each place, known for the first", given)
+    return read_only(values[np.maximum.accumulate(np.arange(len(values)) * ~np.isnan(values))])
+
+
 class IpsListwise(ClickLearner):
     """Push clicked documents above all others, each weighted by how rarely its place is examined.
 
@@ -49,10 +57,9 @@ class IpsListwise(ClickLearner):
     of the query with s_i - s_j < margin; θ_k is the probability that place k is examined. This descends the hinge loss
     of propensity-weighted ranking SVMs, an upper bound of the mean rank of relevant documents: on average over users,
     it is the loss of the true relevance, if θ is right and nothing is clipped. The margin is r √(1 + N), with r the
-    largest squared length of a step per squared weight moved, and N the sum of the squared weights of all lists so
-    far. It never shrinks, so the regret in this loss grows as √N.
-
-    Any log will do, also one without exploration; but documents that were never shown are never preferred.
+    largest squared length of a step per squared weight moved, and N the sum of the squared weights of all lists so far.
+    It never shrinks, so the regret in this loss grows as √N. Any log will do, also one without exploration; but
+    documents that were never shown are never preferred.
 
     Parameters
     ----------
@@ -67,8 +74,7 @@ class IpsListwise(ClickLearner):
 
     References
     ----------
-    T. Joachims, A. Swaminathan and T. Schnabel, "Unbiased Learning-to-Rank with Biased Feedback", WSDM 2017. A.
-    Vardasbi, H. Oosterhuis and M. de Rijke, "When Inverse Propensity Scoring does not Work", CIKM 2020.
+    T. Joachims, A. Swaminathan and T. Schnabel, "Unbiased Learning-to-Rank with Biased Feedback", WSDM 2017.
 
     Examples
     --------
@@ -93,27 +99,14 @@ class IpsListwise(ClickLearner):
 
     def as_document(self, model: Model | None = None) -> dict[str, Any]:
         """Return the model as a dictionary of plain values, as `save` writes it."""
-        document, plain = super().as_document(model), zip(("examination", "trust"), self._by_place, strict=True)
-        document["parameters"] |= {name: row.tolist() for name, row in plain if getattr(self, name) is not None}
+        document, values = super().as_document(model), zip(("examination", "trust"), self._settings[1][1:], strict=True)
+        document["parameters"] |= {name: each.tolist() for name, each in values if getattr(self, name) is not None}
         return document
 
     def _make_settings(self) -> tuple[Any, ...]:
         given = self.examination.examination if isinstance(self.examination, PositionBias) else self.examination
-        examination = _values("examination", 1.0 / np.arange(1.0, N_PLACES + 1) if given is None else given)
-        examination = examination[np.maximum.accumulate(np.arange(len(examination)) * ~np.isnan(examination))]
-        trust = _values("trust", 0.0 if self.trust is None else self.trust)
-        if not (examination > 0.0).all():
-            raise ParameterError("examination", "must be above 0, and known for the first place", given)
-        if not ((trust >= 0.0) & (trust < 1.0)).all():
-            raise ParameterError("trust", "must be at least 0 and below 1", self.trust)
-        n = max(len(examination), len(trust))
-        rows = [np.pad(values, (0, n - len(values)), mode="edge") for values in (examination, trust)]
-        self._by_place: FloatRows = read_only(np.array(rows))
-        return self._click_settings(check_positive("clip", self.clip), self._by_place)
-
-
-def _values(name: str, given: Any) -> Floats:
-    values: Floats = np.atleast_1d(as_numbers(name, given)).astype(np.float64)
-    if values.ndim != 1 or not len(values) or np.isinf(values).any():
-        raise ParameterError(name, "must be a number for each place", given)
-    return values
+        examination = _by_place("examination", 1.0 / np.arange(1.0, N_PLACES + 1) if given is None else given)
+        if not examination.all():
+            raise ParameterError("examination", "must be above 0", given)
+        trust = _by_place("trust", 0.0 if self.trust is None else self.trust)
+        return self._click_settings(check_positive("clip", self.clip), examination, trust)

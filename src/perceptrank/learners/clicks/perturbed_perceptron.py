@@ -38,8 +38,8 @@ class PerturbedPerceptron(ClickLearner):
 
     Let Δ be the step of a list, M the sum of the weights moved, A = Σ w·Δ what users affirmed of the ranking, and D the
     largest distance of two documents. For every vector u and any users, the gain of the exchanges by u is Σ u·Δ ≤ |u|
-    √(D² M + 2 A). If it is, on average, at least a share α of what the lists lost by u against the best
-    ones, they lost at most this bound divided by α.
+    √(D² M + 2A). If it is, on average, at least a share α of what the lists lost by u against the best ones, they lost
+    at most this bound divided by α.
 
     References
     ----------
@@ -49,10 +49,8 @@ class PerturbedPerceptron(ClickLearner):
     --------
     >>> ranker = PerturbedPerceptron(transforms=None)
     >>> shown = ranker.show([[1.0, 0.0], [0.0, 1.0]], rng=3)
-    >>> shown.policy, shown.order, ranker.learn_clicks(shown, [0, 1])
-    ('fair-pairs:1', array([1, 0]), True)
-    >>> ranker.weights  # 1 - 1 / log2(3)
-    array([ 0.36907025, -0.36907025])
+    >>> shown.policy, shown.order, ranker.learn_clicks(shown, [0, 1]), ranker.weights  # 1 - 1 / log2(3)
+    ('fair-pairs:1', array([1, 0]), True, array([ 0.36907025, -0.36907025]))
     """
 
     algorithm = "3pr"

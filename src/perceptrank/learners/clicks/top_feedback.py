@@ -17,7 +17,7 @@ from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import close_query
 from perceptrank.learners.tally import ROUNDS, Block
 from perceptrank.stream.validation import ParameterError, check_positive
-from perceptrank.theory import theorems
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 
@@ -32,9 +32,8 @@ def top_rule(settings: tuple[float, int], shown: List, counts: Counts, coefficie
     mass = 0.0
     if k == 1:
         for i in range(m):
-            coefficients[i] = rate * 2.0 * scores[i] / m
-        coefficients[documents[0]] -= rate * 2.0 * clicks[0] / (m * chances[0])
-        for i in range(m):
+            estimate = clicks[0] / chances[0] if i == documents[0] else 0.0
+            coefficients[i] = rate * 2.0 * (scores[i] - estimate) / m
             mass += abs(coefficients[i])
         return mass
     i, j = (documents[0], documents[1]) if clicks[0] > clicks[1] else (documents[1], documents[0])
@@ -51,11 +50,10 @@ def close_in_ball(radius: float, block: Block, q: int, *rest: Any) -> bool:
     if not close_query(1.0, block, q, *rest):
         return False
     norm = math.sqrt(squared_norm(weights))
-    if norm > radius:
-        for j in range(len(weights)):
-            excess = weights[j] * (1.0 - radius / norm)
-            weights[j] -= excess
-            total[j] -= weight * excess
+    for j in range(len(weights) if norm > radius else 0):
+        excess = weights[j] * (1.0 - radius / norm)
+        weights[j] -= excess
+        total[j] -= weight * excess
     return True
 
 
@@ -66,10 +64,8 @@ class TopFeedback(ClickLearner):
     documents count as their relevance R, and p is the probability that these came first, in their order. Then w -=
     learning_rate t^(-2/3) g, projected to |w| ≤ radius. k=1: g = (2 / m) (Σ s_i x_i - R x / p), x the first document:
     on average the gradient of the mean of (s_i - R_i)². k=2: g = (R_i - R_j) (x_j - x_i) / (m (m - 1) p) if R_i > R_j
-    and s_i - s_j < 1: on average that of the mean hinge of all pairs, as in ranking SVMs.
-
-    If users examine the first k documents and click relevant ones, the expected regret in this loss is O(T^(2/3)). No
-    learner can have sublinear regret in a loss that is calibrated for NDCG if k = 1.
+    and s_i - s_j < 1: on average that of the mean hinge of all pairs, as in ranking SVMs. If users examine the first k
+    documents and click relevant ones, the expected regret in this loss is O(T^(2/3)).
 
     Parameters
     ----------
@@ -98,7 +94,7 @@ class TopFeedback(ClickLearner):
     accepts_sparse = False
     explores = "uniform"
     policies = ("uniform", "plackett-luce")
-    theorem = theorems.top_feedback()
+    theorem = Theorem("expected regret O(T^(2/3))", assumption="users click what is relevant among the first k")
 
     k: int = 2
     _: KW_ONLY
