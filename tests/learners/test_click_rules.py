@@ -1,5 +1,6 @@
 """Click rules against their slow twins, the shares of swapped lists by enumeration, and the theorems."""
 
+import json
 from itertools import permutations
 
 import numpy as np
@@ -59,16 +60,16 @@ POLICIES = ["fair-pairs", "plackett-luce", "shuffle:3", "none", "uniform:0.4", p
 
 
 def random_clicks(rng, n):
-    kind = rng.integers(5)
+    kind = rng.integers(8)
     if kind < 2:
         return np.full(n, float(kind))
-    return np.round(rng.random(n), 1) if kind == 2 else (rng.random(n) < 0.4).astype(float)
+    return np.round(rng.random(n), 1) if kind < 4 else (rng.random(n) < 0.4).astype(float)
 
 
 def random_list(rng, policy, longest=7):
     """A list that a policy showed by random scores, as twins take it; a document of it may be lost from the log."""
-    m = int(rng.integers(1, longest + 1))
-    shown = pr.clicks.policy(policy).show(rng.normal(size=m), int(rng.integers(1, longest + 1)), rng)
+    m, n = (int(rng.integers(1, longest + 1, size=2).max()) for _ in range(2))
+    shown = pr.clicks.policy(policy).show(rng.normal(size=m), n, rng)
     kept = rng.random(len(shown.order)) < (0.8 if rng.random() < 0.3 else 1)
     n = int(kept.sum())
     return {
@@ -79,7 +80,7 @@ def random_list(rng, policy, longest=7):
         "examined": rng.choice([0.0, 1.0, np.nan], size=n) if rng.random() < 0.6 else np.full(n, np.nan),
         "chances": shown.propensity[kept],
         "policy": shown.policy,
-        "weight": float(rng.choice([1.0, 1.0, 0.5, 2.0, 0.0])),
+        "weight": float(rng.choice([1.0, 1.0, 1.0, 0.5, 2.0, 0.0])),
     }
 
 
@@ -109,13 +110,32 @@ def test_rules_equal_their_definitions(setting, seed):
     make, rule, options = SETTINGS[setting]
     rng, learner, twin = np.random.default_rng(seed), make(), TwinClicks(rule, 3, **options)
     own = learner.policies[0] if learner.policies else "none"
-    policies = [POLICIES[i] for i in rng.integers(len(POLICIES), size=15)]
-    policies[::2] = ["uniform:0.4" if own == "uniform" else own] * 8
+    policies = [POLICIES[i] for i in rng.integers(len(POLICIES), size=20)]
+    policies[::2] = ["uniform:0.4" if own == "uniform" else own] * 10
     lists = [random_list(rng, policy) for policy in policies]
     trace = learner.learn(as_log(lists), measures=[])
     masses = [twin.learn(shown)[1] for shown in lists]
     np.testing.assert_allclose(learner.weights, twin.weights, rtol=1e-12, atol=1e-12)
     assert learner.n_updates == twin.updates == np.count_nonzero(trace.masses) == np.count_nonzero(masses)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_learning_goes_on_and_takes_sparse_features(setting):
+    make, rng = SETTINGS[setting][0], np.random.default_rng(5)
+    own = (make().policies or ("none",))[0]
+    log = as_log([random_list(rng, "uniform:0.4" if own == "uniform" else own) for _ in range(60)])
+    whole, part = make(), make()
+    whole.learn(log, measures=[])
+    part.learn(log[:17], measures=[])
+    part = type(part).from_document(json.loads(json.dumps(part.as_document())))
+    part.learn(log[17:], measures=[])
+    np.testing.assert_array_equal(part.weights, whole.weights)
+    assert whole.n_updates > 5
+    sparse = make()
+    if not sparse.accepts_sparse:
+        return
+    sparse.learn(log.to_sparse(), measures=[])
+    np.testing.assert_allclose(sparse.weights, whole.weights, rtol=1e-10)
 
 
 @pytest.mark.kernel
