@@ -35,7 +35,7 @@ SETTINGS = {
         {"k": 1, "learning_rate": 0.3, "radius": 0.5},
     ),
     "rtop-2": (
-        lambda: pr.TopFeedback(learning_rate=2.0, radius=1.5, transforms=None),
+        lambda: pr.TopFeedback(learning_rate=2.0, radius=1.5, average=True, transforms=None),
         "top_feedback",
         {"k": 2, "learning_rate": 2.0, "radius": 1.5},
     ),
@@ -116,6 +116,8 @@ def test_rules_equal_their_definitions(setting, seed):
     trace = learner.learn(as_log(lists), measures=[])
     masses = [twin.learn(shown)[1] for shown in lists]
     np.testing.assert_allclose(learner.weights, twin.weights, rtol=1e-12, atol=1e-12)
+    mean = twin.total / twin.round_weight if learner.average else twin.weights
+    np.testing.assert_allclose(learner.coef_, mean, rtol=1e-12, atol=1e-12)
     assert learner.n_updates == twin.updates == np.count_nonzero(trace.masses) == np.count_nonzero(masses)
 
 

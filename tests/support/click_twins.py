@@ -78,7 +78,7 @@ class TwinClicks:
 
     def __init__(self, name, n_features, **options):
         self.rule, self.options = getattr(self, name), options
-        self.weights = np.zeros(n_features)
+        self.weights, self.total, self.round_weight = np.zeros(n_features), np.zeros(n_features), 0.0
         self.rounds = self.updates = 0
         self.reaches, self.masses, self.update_weights = [], [], []
         self.evidence = 0.0
@@ -101,6 +101,8 @@ class TwinClicks:
         if norm > self.radius:
             self.weights = self.weights * self.radius / norm
         self.rounds += 1
+        self.total = self.total + shown["weight"] * self.weights
+        self.round_weight += shown["weight"]
         return step, mass
 
     def growing_margin(self):
