@@ -65,11 +65,11 @@ class FairPairsPerceptron(ClickLearner):
     per squared weight moved, N the sum of β y / 2p of all pairs so far. `loss="logistic"` uses only pairs whose lower
     document has more clicks, and moves each by β y / 2p / (1 + exp(w·d / margin)).
 
-    The coin favours neither document, so clicks are right on average whatever users examine. As margins never shrink,
-    w / margin descends gradients with falling rates: its regret grows as √N for any users. Let μ and n be the means of
-    y and |y|, of the sign of a_i - a_j for the attractiveness a of documents. The expected sum of β |μ| over misordered
-    pairs is at most that of β (|μ| (1 - z)₊ + ½(n - |μ|) (|z| - 1)₊), z = sgn(μ) u·d for any u, plus the regret.
-    Logistic: of β μ²/2n, at most that of β n KL, for users who go from top to bottom; KL is 0 if u·x = logit a.
+    The coin favours neither document: on average, clicks differ in favour of the more attractive one. As margins never
+    shrink, w / margin descends gradients with falling rates: its regret grows as √N for any users. With μ and n the
+    means of y and |y| given the past, the expected sum of β |μ| over misordered pairs is at most that of β (|μ| (1 -
+    z)₊ + ½(n - |μ|) (|z| - 1)₊), z = sgn(μ) u·d for any u, plus the regret. Logistic, for users who go from top to
+    bottom: that of β μ²/2n is at most that of β n KL plus the regret; KL is 0 if u·x is the logit of attractiveness.
 
     Parameters
     ----------
