@@ -1,7 +1,7 @@
 """Learning from the clicks of simulated users: quality against PDGD and others, and time.
 
-python benchmarks/clicks.py [quality] [rates] [others] [production] [speed] [--sets choice|confirmation|all] [--seeds 10]
-    [--impressions 10000] [--json FILE] [--peer FOLDER]
+python benchmarks/clicks.py [quality] [rates] [others] [production] [speed] [--sets choice|confirmation|all]
+    [--seeds 10] [--impressions 10000] [--json FILE] [--peer FOLDER]
 
 Each learner shows lists of ten documents to a user, and learns from each list before it shows the next one. Queries are
 drawn uniformly from one half of a set; the other half is held out. Shown: mean NDCG@10 of the lists as shown, with
@@ -145,7 +145,7 @@ def respond(shown: Any, grades: Floats, tables: Any, clicks: Floats, seen: Float
 
 @numba.njit
 def interact(
-    learn: Any, settings: Any, data: Any, queries: Any, tables: Any, policy: int, sharp: Any, state: Any, shown_ndcg: Any
+    learn: Any, settings: Any, data: Any, queries: Any, tables: Any, policy: int, sharp: Any, state: Any, values: Any
 ) -> None:
     """Show a list for each query, and learn from its clicks."""
     X, grades, offsets, ideal, discount = data
@@ -197,7 +197,7 @@ def interact(
             value += (2.0 ** grades[start + i] - 1.0) * discount[p]
             answers[i, AT], answers[i, CLICK], answers[i, SEEN] = p + 1.0, clicks[p], seen[p]
             answers[i, CHANCE] = chances[0, p]
-        shown_ndcg[t] = value / ideal[queries[t]] if ideal[queries[t]] > 0.0 else np.nan
+        values[t] = value / ideal[queries[t]] if ideal[queries[t]] > 0.0 else np.nan
         bounds[1], mass[0] = m, 1.0
         block = X[start : start + m], answers[:m], bounds, discount
         learn(settings, block, core, counts, (predicted[:m], mass), scratch)
@@ -298,7 +298,8 @@ def check() -> None:
             user = pr.clicks.user("navigational")
             others.append(pr.learn_from_user(learner, stream, user, 60, seed=seed).mean("ndcg@10"))
         if stats.ttest_ind(means, others).pvalue < 1e-4:
-            raise SystemExit(f"{contender.learner}: the loop and the learner differ, {np.mean(means)}, {np.mean(others)}")
+            found = f"{np.mean(means):.4f} and {np.mean(others):.4f}"
+            raise SystemExit(f"{contender.learner}: the compiled loop and the learner differ, {found}")
 
 
 def paired(differences: Floats) -> tuple[float, float]:
@@ -379,7 +380,8 @@ def rates(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[str
                 row = {"set": name, "user": name_of(user), "what": what, "difference": mean, "half": half, "best": best}
                 means = {f"{rate:g} {kind}": values[:, j].mean() for (rate, kind), values in found.items()}
                 rows.append(row | {"impressions": impressions, "clicks": ours[:, j].mean(), "pdgd": means})
-                print(f"{name:18} {name_of(user):22} {what:8} {mean:+.4f} ± {half:.4f}  best {best[0]:g} {best[1]}", flush=True)
+                found_best = f"best {best[0]:g} {best[1]}"
+                print(f"{name:18} {name_of(user):22} {what:8} {mean:+.4f} ± {half:.4f}  {found_best}", flush=True)
     print_summary(rows, marks)
     for kind in ("minmax", "auto"):
         for rate in RATES:
@@ -397,13 +399,14 @@ def others(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[st
         if name in policies:
             contenders[name] = Contender(kind(transforms=None), "auto", policies[name])
     rows = []
-    print(f"\nShown and held-out NDCG@10 after {impressions:,} impressions, means over {', '.join(names)}, {seeds} seeds")
+    print(f"\nShown / held-out NDCG@10 after {impressions:,} impressions: {', '.join(names)}, {seeds} seeds")
     sets = dict(load_sets(names))
     print(f"{'':20}" + "".join(f"{name_of(user)[:19]:>20}" for user in USERS))
     for name, contender in contenders.items():
         cells = []
         for user in USERS:
-            found = np.mean([run_all(contender, data, user, [impressions], seeds).mean(0)[:, 0] for data in sets.values()], 0)
+            runs = [run_all(contender, data, user, [impressions], seeds) for data in sets.values()]
+            found = np.mean([run.mean(axis=0)[:, 0] for run in runs], axis=0)
             rows.append({"learner": name, "user": name_of(user), "shown": found[0], "held out": found[1]})
             cells.append(f"{found[0]:.3f} / {found[1]:.3f}")
         print(f"{name:20}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
@@ -413,7 +416,9 @@ def others(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[st
 def production(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[str, Any]]:
     """Start from a ranker learned from 1 % of the queries, and compare with showing its ranking."""
     rows = []
-    print("\nShown NDCG@10 against production's own ranking, in percent of it: the lowest over all prefixes of 500 or more")
+    print(
+        "\nShown NDCG@10 against production's, in percent of it; lowest: over all prefixes of 500 impressions or more"
+    )
     print(f"{'':18} {'':22} {'production':>10} {'lowest':>8} {'at the end':>10}")
     for name, data in load_sets(names):
         X = data.features["auto"]
@@ -427,14 +432,15 @@ def production(names: tuple[str, ...], seeds: int, impressions: int) -> list[dic
                 queries = np.random.default_rng([seed, 7]).choice(data.train, size=impressions)
                 counted = ~np.isnan(shown)
                 ours, theirs = np.cumsum(np.nan_to_num(shown)), np.cumsum(np.where(counted, own[queries], 0.0))
-                ratio = 100 * (ours / theirs - 1)
-                worst.append(ratio[499:])
+                ratio = 100 * (ours[499:] / theirs[499:] - 1)
+                worst.append(ratio)
                 last.append(ratio[-1])
                 level.append(np.nanmean(own[data.train]))
             lowest = float(np.min(np.mean(worst, axis=0)))
             row = {"set": name, "user": name_of(user), "production": np.mean(level), "lowest": lowest}
             rows.append(row | {"last": np.mean(last), "lowest of one seed": float(np.min(worst))})
-            print(f"{name:18} {name_of(user):22} {np.mean(level):10.3f} {lowest:+8.2f} {np.mean(last):+10.2f}", flush=True)
+            means = f"{np.mean(level):10.3f} {lowest:+8.2f} {np.mean(last):+10.2f}"
+            print(f"{name:18} {name_of(user):22} {means}", flush=True)
     return rows
 
 
@@ -484,9 +490,11 @@ def speed(peer: str | None) -> list[dict[str, Any]]:
 def peer_speed(peer: str, data: Set, X: Floats, ours: float) -> dict[str, Any]:
     """Time a public implementation of PDGD on the same lists."""
     sys.path.insert(0, str(Path(peer)))
-    from algorithms.PDGD.pdgd import PDGD as Peer
+    from algorithms.PDGD import pdgd as peer_module
 
-    ranker = Peer(0.1, 0.9999977, n_results=N_SHOWN, n_features=X.shape[1], data_param_str="", run_details="")
+    ranker = peer_module.PDGD(
+        0.1, 0.9999977, n_results=N_SHOWN, n_features=X.shape[1], data_param_str="", run_details=""
+    )
     rng = np.random.default_rng(0)
     queries = [X[data.offsets[q] : data.offsets[q + 1]] for q in data.train]
     clicks = rng.random((2000, N_SHOWN)) < 0.3

@@ -57,6 +57,11 @@ class Impression:
     propensity: Floats
     policy: str
 
+    def __post_init__(self) -> None:
+        rows, m = self.order.tolist(), self.X.shape[0]
+        if len(set(rows)) < len(rows) or not all(0 <= row < m for row in rows):
+            raise ValueError(f"order must be different rows of the {m} documents, got {rows}")
+
     def columns(self, clicks: npt.ArrayLike, examined: npt.ArrayLike | None = None) -> dict[str, Any]:
         """Return the impression as the columns of a log: one value per document, and the policy.
 
