@@ -55,6 +55,7 @@ from .learners.clicks.click_learner import ClickLearner as ClickLearner
 from .learners.clicks.examined import ExaminedPerceptron as ExaminedPerceptron
 from .learners.clicks.fair_pairs import FairPairsPerceptron as FairPairsPerceptron
 from .learners.clicks.impression import Impression as Impression
+from .learners.clicks.interaction import learn_from_user as learn_from_user
 from .learners.clicks.ips_listwise import IpsListwise as IpsListwise
 from .learners.clicks.pdgd import PDGD as PDGD
 from .learners.clicks.perceptron import ClickPerceptron as ClickPerceptron

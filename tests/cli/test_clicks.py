@@ -53,7 +53,10 @@ def test_logs_are_converted_with_their_features(run):
 def test_learners_of_grades_say_what_is_missing(run):
     result = run("learn", "--clicks", "events.ndjson", "--queries", "queries.ndjson", code=1)
     assert "needs the column 'relevance'" in result.stderr
-    assert "clicks are not grades: perceptrank judge makes judgements of them" in result.stderr
+    assert (
+        "clicks are not grades: the learner clicks learns from them, and perceptrank judge makes judgements of them"
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize(

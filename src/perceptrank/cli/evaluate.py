@@ -11,8 +11,8 @@ import typer
 import perceptrank as pr
 from perceptrank.cli.making import load_ranker, split_models
 from perceptrank.cli.options.files import Reads, Writes
-from perceptrank.cli.options.reading import Reading, needed_names
-from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, Record
+from perceptrank.cli.options.reading import ClickReading, needed_names
+from perceptrank.cli.options.shared import AsJson, Record
 from perceptrank.cli.terminal.streams import say
 from perceptrank.cli.terminal.tables import ProgressBar, interval, is_wide, plain, print_json, print_rows, show
 
@@ -47,10 +47,12 @@ def evaluate(
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = _CONFIDENCE,
     page: Annotated[Path | None, typer.Option(help="HTML page to write the results to."), Writes()] = None,
-    reading: Reading,
+    reading: ClickReading,
     as_json: AsJson = False,
 ) -> None:
     """Measure a model on queries that it has not learned from; or several, and decide if one may replace the first.
+
+    A log of clicks without grades decides too, if its lists were randomised: --record preferences or clicks@3.
 
     Exit status, of several models: 0 if one may go live, 3 if none may, 4 if it is not decided; 1 and 2 for errors.
 
@@ -75,7 +77,7 @@ def evaluate(
         result = pr.evaluate(
             rankers,
             reading.blocks(bar, names=None if by else needed_names(*rankers.values())),
-            record or DEFAULT_RECORD,
+            record,
             by=labels,
             margin=margin,
             confidence=confidence,
@@ -91,7 +93,7 @@ def evaluate(
         raise typer.Exit(code)
 
 
-def _labels(by: str | None, rankers: "dict[str, pr.Learner]", reading: Reading) -> tuple[Any, Reading]:
+def _labels(by: str | None, rankers: "dict[str, pr.Learner]", reading: ClickReading) -> tuple[Any, ClickReading]:
     """Return what to slice by; a column of Parquet files that is not a feature of the models is not read as one."""
     from perceptrank.io.parquet_columns import default_columns
     from perceptrank.io.query_labels import read_labels
@@ -114,10 +116,10 @@ def _labels(by: str | None, rankers: "dict[str, pr.Learner]", reading: Reading) 
 
 
 def _evaluate_one(
-    model: str, ranker: "pr.Learner", record: list[str] | None, reading: Reading, start: float, *, as_json: bool
+    model: str, ranker: "pr.Learner", record: list[str] | None, reading: ClickReading, start: float, *, as_json: bool
 ) -> None:
     with ProgressBar("evaluating") as bar:
-        trace = pr.evaluate(ranker, reading.blocks(bar, names=needed_names(ranker)), record or DEFAULT_RECORD)
+        trace = pr.evaluate(ranker, reading.blocks(bar, names=needed_names(ranker)), record)
     rows: list[dict[str, Any]] = []
     for measure in trace.measures:
         mean = plain(trace.mean(measure))
@@ -153,13 +155,16 @@ def exit_code(answer: str) -> int:
 def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> None:
     """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
     from perceptrank.evaluation.decision import NOT_CHECKED
+    from perceptrank.evaluation.off_policy import describe_policies
 
     percent = f"{result.confidence * 100:g}% interval"
     means = [
         {"model": name} | {str(measure): plain(result.mean(name, measure)) for measure in result.measures}
         for name in result.traces
     ]
-    print_rows(means, f"{len(result.traces)} models on {len(result):,} queries; {NOT_CHECKED}")
+    print_rows(means, f"{len(result.traces)} models on {len(result):,} {result.unit}; {NOT_CHECKED}")
+    if result.policies:
+        say(describe_policies(result.policies).capitalize())
     rows = []
     for each in result.differences:
         counts = {"better": each.n_better, "worse": each.n_worse}
@@ -181,7 +186,7 @@ def _columns(difference: "pr.Difference", percent: str) -> dict[str, Any]:
 
 def _show_slices(result: "pr.Evaluation", by: str, percent: str) -> None:
     rows = [
-        {"slice": part.label, "queries": part.n_queries, "model": difference.model, **_columns(difference, percent)}
+        {"slice": part.label, result.unit: part.n_queries, "model": difference.model, **_columns(difference, percent)}
         for part in result.slices[:_MOST_SLICES]
         for difference in part.differences
     ]
@@ -201,7 +206,7 @@ def _show_worst(result: "pr.Evaluation", name: str, n: int) -> None:
         rows = [
             {
                 "document": document_name(document.docid, document.row),
-                "grade": f"{document.grade:g}",
+                "grade" if result.unit == "queries" else "click": f"{document.grade:g}",
                 "old place": document.old_place,
                 "new place": document.new_place,
             }

@@ -19,7 +19,7 @@ def kinds_of(name: str) -> "list[type[pr.Learner]]":
     *outer, algorithm = name.split(":")
     if not outer and (kind := find_kind(algorithm)) is not None and not is_wrapper(kind):
         return [kind]
-    wrappers, algorithms = pr.wrappers(), pr.algorithms()
+    wrappers, algorithms = pr.wrappers(), pr.algorithms() | pr.algorithms(clicks=True)
     for wrapper in outer:
         check_choice("what is around a learner", wrapper, sorted(wrappers))
     if algorithm in wrappers:

@@ -34,6 +34,7 @@ def warm_up(
 
     from perceptrank.kernels.cache_folder import cache_state
     from perceptrank.kernels.compiled import on_compile
+    from perceptrank.learners.learning import takes_clicks
 
     announce_compiling()
     if everything and algorithm:
@@ -51,6 +52,8 @@ def warm_up(
             for dtype in (np.float32, np.float64):
                 features = np.arange(8, dtype=dtype).reshape(4, 2)
                 stream = pr.QueryStream.from_arrays(features, _GRADES, group=_QUERIES)
+                if takes_clicks(learner):
+                    stream = pr.simulate_clicks(stream, pr.clicks.user("perfect"), policy="fair-pairs")
                 learner.learn(stream, DEFAULT_RECORD)
                 learner.scores(stream)
             seconds = round(time.perf_counter() - begin, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from perceptrank.clicks.lists import as_lists
 from perceptrank.kernels.arrays import Bools, Floats, Ints
+from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import ParameterError, as_number, check_positive, check_positive_whole
 
 Names: TypeAlias = npt.NDArray[np.str_]
@@ -166,23 +168,45 @@ class PlackettLuce(Policy):
 
     def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
         with np.errstate(over="ignore"):
-            logits = np.where(present, scores / self.temperature, -np.inf)
-        if np.isinf(logits[present]).any():
+            logits = scores[present] / self.temperature
+        if np.isinf(logits).any():
             raise ParameterError(
                 "temperature", "must be greater: scores / temperature must be finite", self.temperature
             )
-        keys = np.full(scores.shape, np.nan)
-        keys[present] = logits[present] + rng.gumbel(size=int(np.count_nonzero(present)))
-        order = _rank(keys, n)
-        chosen = np.where(order >= 0, np.take_along_axis(logits, order, axis=1), -np.inf)
-        np.put_along_axis(logits, order, -np.inf, axis=1)  # what is left over; -1 is the end, which is -inf already
-        left = np.logaddexp.reduce(logits, axis=1, initial=-np.inf)
+        ends = np.cumsum(np.count_nonzero(present, axis=1))
+        order = np.full((len(scores), min(n, scores.shape[1])), -1)
         propensity = np.ones(order.shape)
-        for place in range(order.shape[1] - 1, -1, -1):
-            left = np.logaddexp(left, chosen[:, place])
-            is_shown = order[:, place] >= 0
-            propensity[is_shown, place] = np.exp(chosen[is_shown, place] - left[is_shown])
+        draw_lists(logits, logits + rng.gumbel(size=len(logits)), ends, order, propensity)
         return order, propensity, np.full(len(order), f"plackett-luce:{float(self.temperature)!r}")
+
+
+@compiled
+def draw_lists(logits: Floats, keys: Floats, ends: Ints, order: Ints, propensity: Floats) -> None:
+    """Write the documents with the largest keys of each list, and their probabilities given those above; change keys.
+
+    Documents of list q end at ends[q]. Probabilities are in proportion to exp(logit) among those not yet placed.
+    """
+    start = 0
+    for q in range(len(ends)):
+        m = ends[q] - start
+        n = min(order.shape[1], m)
+        for p in range(n):
+            best = start
+            for i in range(start + 1, start + m):
+                best = i if keys[i] > keys[best] else best
+            order[q, p], keys[best] = best - start, -math.inf
+        largest, left = -math.inf, 0.0
+        for i in range(start, start + m):
+            largest = max(largest, logits[i])
+        for i in range(start, start + m):
+            left += math.exp(logits[i] - largest) if keys[i] > -math.inf else 0.0
+        log_left = largest + math.log(left) if left > 0.0 else -math.inf
+        for p in range(n - 1, -1, -1):
+            logit = logits[start + order[q, p]]
+            high, low = max(logit, log_left), min(logit, log_left)
+            log_left = high + math.log1p(math.exp(low - high))
+            propensity[q, p] = math.exp(logit - log_left)
+        start = ends[q]
 
 
 @dataclass(frozen=True)

@@ -131,8 +131,8 @@ def simultaneous_intervals(
     the largest studentised deviation of all means has in resamples of the rows, at its quantile: skewness and
     correlation of the columns are taken into account. If fewer than 10 rows are not 0, resampling tells little, and the
     interval is what the number of such rows allows: their share in all that could come is at most the upper limit of a
-    Poisson mean, and the mean is not larger. A column with fewer than 30 values, by their effective number if they have
-    weights, has no interval, NaN.
+    Poisson mean, and the mean is not larger, times the largest value seen if that is beyond 1. A column with fewer than
+    30 values, by their effective number if they have weights, has no interval, NaN.
     """
     drawn_from = [_Sample(sample, own) for sample, own in zip(samples, weights, strict=True)]
     mean, error = np.array([own.means for own in drawn_from]), np.array([own.errors for own in drawn_from])
@@ -152,7 +152,7 @@ def simultaneous_intervals(
     low[usual], high[usual] = (mean - critical * error)[usual], (mean + critical * error)[usual]
     for s, k in np.argwhere(rare).tolist():  # the upper limit of a Poisson mean
         most = min(1.0, gammainccinv(n_not_zero[s, k] + 1, error_rate) * drawn_from[s].largest_shares[k])
-        low[s, k], high[s, k] = -most, most
+        low[s, k], high[s, k] = -most * drawn_from[s].largest[k], most * drawn_from[s].largest[k]
     return Intervals(mean, error, low, high, critical)
 
 
@@ -175,6 +175,7 @@ class _Sample:
             self.n_effective = np.nan_to_num(totals**2 / (w * w).sum(axis=0))
             self.largest_shares = w.max(axis=0, initial=0.0) / totals
         self.n_not_zero = np.count_nonzero(x, axis=0)
+        self.largest = np.abs(x).max(axis=0, initial=1.0)
         self._centred: Floats = np.where(counted, x - self.means, np.nan)
         x = np.where(counted, x - self.means, 0.0)
         sums = np.stack([terms.sum(axis=0) for terms in (w, w * x, w * w, w * w * x, w * w * x * x)])

@@ -9,6 +9,7 @@ import numpy as np
 from perceptrank.evaluation.decision import NOT_CHECKED, Decision
 from perceptrank.evaluation.differences import Difference
 from perceptrank.evaluation.html_page import Cell, Section, html_page, number, table
+from perceptrank.evaluation.off_policy import describe_policies
 from perceptrank.evaluation.worst import QueryChange
 from perceptrank.io.names import printable
 
@@ -20,9 +21,13 @@ _WIDTH, _HEIGHT = 240, 18
 _PROMISE = (
     "The intervals are about the mean over all queries of the kind that these are a sample of: in about {percent} of "
     "100 such samples, every interval of a table holds the difference that it is about. Queries are taken for "
-    "independent of each other. What the intervals do not cover: grades that are wrong, or that favour documents which "
-    "the incumbent has shown; queries of another season or market; and what users will do."
+    "independent of each other. What the intervals do not cover: {risk}; queries of another season or market; and what "
+    "users will do."
 )
+_RISKS = {
+    "queries": "grades that are wrong, or that favour documents which the incumbent has shown",
+    "impressions": "propensities that are wrong, documents that the log does not show, and clicks that are regretted",
+}
 
 
 def decision_page(result: "Evaluation", title: str, by: str) -> str:
@@ -32,8 +37,9 @@ def decision_page(result: "Evaluation", title: str, by: str) -> str:
         sections.append(Section("slices", printable(f"Slices by {by}") if by else "Slices", _slices(result)))
     if any(result._worst[name, result.measures[0]].changes for name in result.challengers):
         sections.append(Section("worst", "Queries that lost most", _worst(result)))
-    promise = _PROMISE.format(percent=f"{result.confidence * 100:g}")
-    about = f"<p>{_text(result.rule)}</p><p>{promise}</p>"
+    promise = _PROMISE.format(percent=f"{result.confidence * 100:g}", risk=_RISKS[result.unit])
+    used = f"<p>{_text(describe_policies(result.policies).capitalize())}.</p>" if result.policies else ""
+    about = f"<p>{_text(result.rule)}</p><p>{promise}</p>{used}"
     sections.append(Section("rule", "The rule, and what the intervals promise", about))
     return html_page(title, _verdicts(result.decisions), _means(result), sections)
 
@@ -61,7 +67,7 @@ def _means(result: "Evaluation") -> str:
         for name in result.traces
     ]
     headings: list[str | Cell] = ["model", *(Cell(str(measure), True) for measure in result.measures)]
-    caption = f"Means over {len(result):,} queries; {NOT_CHECKED}. The first model is the one that is live."
+    caption = f"Means over {len(result):,} {result.unit}; {NOT_CHECKED}. The first model is the one that is live."
     return table(headings, rows, caption)
 
 
@@ -116,7 +122,7 @@ def _slices(result: "Evaluation") -> str:
         for part in shown
         for row in part.differences
     ]
-    headings = ["slice", *(["model"] if several else []), Cell("queries", True), *_headings(drawn=True)]
+    headings = ["slice", *(["model"] if several else []), Cell(result.unit, True), *_headings(drawn=True)]
     n_left = len(result.slices) - len(shown)
     left = f" {n_left:,} smaller slices are not shown." if n_left else ""
     return (
@@ -133,11 +139,12 @@ def _worst(result: "Evaluation") -> str:
         changes = result._worst[name, result.measures[0]].changes
         if len(result.challengers) > 1:
             parts.append(f"<h3>{_text(name)}</h3>")
-        parts += [_query(change, measure, is_open=k == 0) for k, change in enumerate(changes)]
+        kind = "grade" if result.unit == "queries" else "click"
+        parts += [_query(change, measure, kind, is_open=k == 0) for k, change in enumerate(changes)]
     return "<p>Documents among the first places by either model, in the order of the incumbent.</p>" + "".join(parts)
 
 
-def _query(change: QueryChange, measure: str, *, is_open: bool) -> str:
+def _query(change: QueryChange, measure: str, kind: str, *, is_open: bool) -> str:
     rows: list[list[str | Cell]] = [
         [
             printable(document_name(moved.docid, moved.row)),
@@ -148,7 +155,7 @@ def _query(change: QueryChange, measure: str, *, is_open: bool) -> str:
     ]
     headings: list[str | Cell] = [
         "document",
-        *(Cell(name, True) for name in ("grade", "old place", "new place")),
+        *(Cell(name, True) for name in (kind, "old place", "new place")),
         "moved",
     ]
     values = f"{escape(measure)} {change.old:.4f} → {change.new:.4f} ({signed(change.difference)})"

@@ -7,8 +7,9 @@ import numpy as np
 
 from perceptrank.evaluation.bootstrap import simultaneous_intervals
 from perceptrank.evaluation.trace import Trace
-from perceptrank.kernels.arrays import Bools, Floats
+from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.measures import Measure
+from perceptrank.measures.of_clicks import ExpectedClicks
 
 N_RESAMPLES = 2000
 
@@ -30,7 +31,8 @@ class Difference(NamedTuple):
     critical : float
         Half-width of the interval in standard errors of the mean; NaN if it is not of that kind.
     n_queries, n_better, n_worse : int
-        Number of queries that count, and of those whose value is larger or smaller by the challenger.
+        Number of queries that count, and of those whose value is larger or smaller by the challenger. Impressions of
+        the same ``user_query`` are one query.
     """
 
     model: str
@@ -82,11 +84,18 @@ def differences(
     parts: Sequence[Bools],
     confidence: float,
     seed: int,
+    clusters: Ints | None = None,
 ) -> list[list[Difference]]:
     """Return, for each part of the queries, the differences of all but the first trace to the first.
 
     Parts are given by which queries they have, and have none in common. Weights are those of the queries in all means.
+    With clusters, the number of each query's, intervals and counts are those of clusters, which are independent of each
+    other while their queries need not be.
     """
+    if clusters is not None and len(measures) > 1:  # which may leave out different queries of a cluster
+        level = 1 - (1 - confidence) / len(measures)
+        each = [differences(traces, weights, [measure], parts, level, seed, clusters) for measure in measures]
+        return [[row for rows in zip(*own, strict=True) for row in rows] for own in zip(*each, strict=True)]
     if weights is not None:  # by a power of two, so that squares are numbers and nothing else changes
         weights = np.ldexp(weights, -np.frexp(weights.max())[1])
     first, *others = traces
@@ -95,10 +104,19 @@ def differences(
     new = np.stack([traces[name].values(measure) for name, measure in columns], axis=1)
     samples = [(new - old)[part] for part in parts]
     own = [None if weights is None else weights[part] for part in parts]
-    intervals = simultaneous_intervals(samples, own, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
+    drawn = list(own)
+    if clusters is not None:
+        joined = [_join(*each) for each in zip(samples, own, [clusters[part] for part in parts], strict=True)]
+        samples, drawn = [values for values, _ in joined], [total for _, total in joined]
+    intervals = simultaneous_intervals(samples, drawn, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
+    for k, (_, measure) in enumerate(columns):
+        if isinstance(measure, ExpectedClicks) and measure.clip:
+            intervals.high[~np.isnan(intervals.high[:, k]), k] = measure.n_places
+            intervals.error[intervals.mean[:, k] < 0, k] = np.inf  # more of the kind cannot show a loss
     rows = []
     for s, part in enumerate(parts):
-        counted = ~np.isnan(samples[s]) & (True if weights is None else (weights[part] > 0)[:, None])
+        total = drawn[s]
+        counted = ~np.isnan(samples[s]) & (True if total is None else (total > 0)[:, None])
         ns = counted.sum(axis=0)
         rows.append(
             [
@@ -120,6 +138,15 @@ def differences(
             ]
         )
     return rows
+
+
+def _join(values: Floats, weights: Floats | None, clusters: Ints) -> tuple[Floats, Floats]:
+    """Return the means of clusters, and their weights, with which the mean over clusters is that over all rows."""
+    codes = np.unique(clusters, return_inverse=True)[1]
+    own = np.where(np.isnan(values).any(axis=1), 0.0, 1.0 if weights is None else weights)
+    totals: Floats = np.bincount(codes, own).astype(float)
+    sums = [np.bincount(codes, own * np.nan_to_num(column)) for column in values.T]
+    return np.stack(sums, axis=1) / np.where(totals > 0, totals, np.nan)[:, None], totals
 
 
 def weighted_mean(values: Floats, weights: Floats | None) -> float:

@@ -20,6 +20,7 @@ from perceptrank.evaluation.worst import QueryChange, WorstQueries
 from perceptrank.io.atomic import write_atomically
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.measures import Measure, MeasureLike, parse
+from perceptrank.measures.of_clicks import ClickMeasure
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.validation import ParameterError, check_positive_whole
 
@@ -51,6 +52,8 @@ class Evaluation:
         Largest acceptable drop of the mean.
     confidence : float
         Confidence level of the intervals.
+    policies : dict of str to tuple
+        For a measure of clicks, the number of impressions used, and not used, by kind of policy; else empty.
     """
 
     traces: dict[str, Trace]
@@ -59,6 +62,8 @@ class Evaluation:
     query_weights: Floats | None
     margin: float
     confidence: float
+    policies: dict[str, tuple[int, int]]
+    _clusters: Ints | None  # number of each impression's user query
     _worst: dict[tuple[str, Measure], WorstQueries]  # by challenger
     _labels: Any  # slice of each query, or None
     _n_worst: int  # how many queries were kept
@@ -77,6 +82,11 @@ class Evaluation:
     def measures(self) -> list[Measure]:
         """The measures; the first decides."""
         return next(iter(self.traces.values())).measures
+
+    @property
+    def unit(self) -> str:
+        """Unit of the values: "queries", or "impressions" if the first measure is one of clicks."""
+        return "impressions" if isinstance(self.measures[0], ClickMeasure) else "queries"
 
     @property
     def incumbent(self) -> str:
@@ -100,7 +110,8 @@ class Evaluation:
         return self._differences(self.measures, [np.ones(len(self), dtype=bool)])[0]
 
     def _differences(self, measures: Sequence[Measure], parts: Sequence[Any]) -> list[list[Difference]]:
-        return differences(self.traces, self.query_weights, measures, parts, self.confidence, self._seed)
+        settings = self.confidence, self._seed, self._clusters
+        return differences(self.traces, self.query_weights, measures, parts, *settings)
 
     @property
     def rule(self) -> str:
@@ -207,6 +218,7 @@ class Evaluation:
             "incumbent": self.incumbent,
             "margin": self.margin,
             "confidence": self.confidence,
+            "policies": {name: dict(zip(("used", "unused"), n, strict=True)) for name, n in self.policies.items()},
             "models": means,
             "decisions": [decision._asdict() for decision in self.decisions],
             "differences": [row._asdict() for row in self.differences],

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any, overload
 
 import numpy as np
 
 from perceptrank.evaluation.comparing import Scorer, numbered_names, split_blocks
 from perceptrank.evaluation.evaluation import Evaluation
+from perceptrank.evaluation.off_policy import ClickValues, count_policies, describe_policies, policy_kinds, refusal
 from perceptrank.evaluation.slices import By, LabelCollector
 from perceptrank.evaluation.trace import Trace
 from perceptrank.evaluation.worst import WorstQueries
-from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse_all
+from perceptrank.measures.of_clicks import ClickMeasure
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.columns import CLICKED, RELEVANCE, USER_QUERY
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import (
     ParameterError,
     as_scores,
@@ -29,12 +34,12 @@ from perceptrank.stream.validation import (
 
 
 @overload
-def evaluate(ranker: Scorer, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike) -> Trace: ...
+def evaluate(ranker: Scorer, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace: ...
 @overload
 def evaluate(
     ranker: Mapping[str, Scorer] | Iterable[Scorer],
     stream: Blocks,
-    measures: Iterable[MeasureLike] | MeasureLike,
+    measures: Iterable[MeasureLike] | MeasureLike | None = None,
     *,
     by: By | None = None,
     margin: float = 0.0,
@@ -45,7 +50,7 @@ def evaluate(
 def evaluate(
     ranker: Scorer | Mapping[str, Scorer] | Iterable[Scorer],
     stream: Blocks,
-    measures: Iterable[MeasureLike] | MeasureLike,
+    measures: Iterable[MeasureLike] | MeasureLike | None = None,
     *,
     by: By | None = None,
     margin: float = 0.0,
@@ -61,14 +66,18 @@ def evaluate(
     them may replace it. All rank the same queries, in one pass over the data. A ranker that knows the names of its
     features takes those columns of data that has others too.
 
+    A log of clicks needs no grades: the measures ``preferences`` and ``clicks@k`` compare rankers by the clicks on
+    lists that a policy has randomised. Impressions of the same ``user_query`` are not taken for independent.
+
     Parameters
     ----------
     ranker : ranker, or list or mapping from names of them
         A learner, or anything else with a method ``scores(stream)``. Without names, several are named by their
         algorithms.
     stream : QueryStream or iterable of QueryStream
-    measures : str, Measure, or several
-        Of several rankers, the first measure decides.
+    measures : str, Measure, or several, optional
+        Of several rankers, the first measure decides. By default "ndcg@10" and "ap"; for impressions without grades
+        "preferences".
     by : array, mapping, or str, optional
         Slices of the queries, for several rankers: one label per query, a mapping from query ids to labels, "length"
         for the number of documents, or "feature:NAME" for the mean of a feature over a query's documents. Numbers of
@@ -91,7 +100,8 @@ def evaluate(
     Raises
     ------
     ValueError
-        If there are no queries, a feature of a ranker is missing, or for several rankers a measure skips all queries.
+        If there are no queries, a feature of a ranker is missing, or for several rankers a measure skips all queries,
+        as those of clicks do if nothing was randomised.
 
     Examples
     --------
@@ -103,11 +113,11 @@ def evaluate(
     >>> result.may_go_live, result.verdict.split(":")[:2]
     (True, ['Yes', ' new may replace now'])
     """
-    chosen = parse_all(measures)
+    blocks, chosen = _choose(stream, measures)
     if hasattr(ranker, "scores"):
         if by is not None:
             raise ParameterError("by", "applies to several rankers, of which the first is the incumbent", by)
-        return trace_rankings([{"": ranker}], as_blocks(stream, required=True), chosen, 1)[0][""]
+        return trace_rankings([{"": ranker}], blocks, chosen, 1)[0][""]
     check_not_negative("margin", margin)
     check_confidence(confidence)
     if not is_whole(worst) or worst < 0:
@@ -115,16 +125,19 @@ def evaluate(
     check_seed(seed)
     if not chosen:
         raise ValueError("measures must name at least one measure, got none")
-    rankers = {name: _NamedRanker(name, own) for name, own in _named(ranker).items()}
-    incumbent, *challengers = rankers
+    named = _named(ranker)
+    incumbent, *challengers = named
+    rankers = {name: _NamedRanker(name, own, is_challenger=name in challengers) for name, own in named.items()}
     kept = {(name, measure): WorstQueries(worst, measure) for name in challengers for measure in chosen}
     labels = None if by is None else LabelCollector(by)
     traces: dict[str, list[Trace]] = {name: [] for name in rankers}
     qids: list[Any] = []
     sizes: list[Any] = []
+    kinds: list[Any] = []
+    user_queries: list[Any] = []
     n_queries = n_rows = 0
     with ThreadPoolExecutor(min(len(rankers), n_processors())) as pool:
-        for block in split_blocks(stream):
+        for block in split_blocks(blocks):
             futures = {name: pool.submit(own.measure, block, chosen, n_queries) for name, own in rankers.items()}
             results = {name: future.result() for name, future in futures.items()}
             for name, (_, values) in results.items():
@@ -136,19 +149,49 @@ def evaluate(
                 labels.add(block)
             qids.append(block.qids)
             sizes.append(np.diff(block.offsets))
+            kinds.append(policy_kinds(block)[0])
+            user_queries.append(block.columns.get(USER_QUERY, Texts.empty(len(block))))
             n_queries, n_rows = n_queries + len(block), n_rows + block.n_documents
     together = {name: Trace.concatenate(parts) for name, parts in traces.items()}
     weights = together[incumbent].query_weights
+    policies: dict[str, tuple[int, int]] = {}
     for measure in chosen:
         left_out = np.isnan(together[incumbent].values(measure))
+        if isinstance(measure, ClickMeasure):
+            own_policies = count_policies(np.concatenate(kinds), ~left_out)
+            if left_out.all():
+                raise refusal(measure, own_policies)
+            if not any(np.nan_to_num(own.values(measure)).any() for own in together.values()):
+                raise ValueError(f"{measure} needs clicks, and {describe_policies(own_policies)} have none that tells")
+            policies = policies or own_policies
         if left_out.all():
             raise ValueError(f"no query counts for {measure}: it leaves out all of them")
         if weights is not None and not weights[~left_out].any():
             raise ValueError(f"no query counts for {measure}: all that it does not leave out have weight 0")
+    for name, own in rankers.items():
+        own.clicks.check(name)
     all_qids, all_sizes = np.concatenate(qids), np.concatenate(sizes)
     groups = None if labels is None else labels.labels(n_queries)
-    settings = float(margin), float(confidence)
+    settings = float(margin), float(confidence), policies, _clusters(Texts.concatenate(user_queries))
     return Evaluation(together, all_qids, all_sizes, weights, *settings, kept, groups, int(worst), int(seed))
+
+
+def _choose(stream: Blocks, measures: Any) -> tuple[Iterator[QueryStream], list[Measure]]:
+    """Return the blocks of a stream, and the measures, which depend on its first block if none are given."""
+    blocks = as_blocks(stream, required=True)
+    if measures is not None:
+        return blocks, parse_all(measures)
+    first = next(blocks)
+    is_log = RELEVANCE not in first.columns and CLICKED in first.columns
+    return chain([first], blocks), parse_all(["preferences"] if is_log else ["ndcg@10", "ap"])
+
+
+def _clusters(user_queries: Texts) -> Ints | None:
+    """Return the number of each impression's user query; one without a text is alone. None if all are different."""
+    hashes = user_queries.hashes()
+    numbers = np.unique(hashes, return_inverse=True)[1]
+    numbers = np.where(user_queries.lengths > 0, numbers, len(hashes) + np.arange(len(hashes)))
+    return numbers if len(np.unique(numbers)) < len(numbers) else None
 
 
 def trace_rankings(
@@ -164,6 +207,8 @@ def trace_rankings(
             for (k, name, _), future in zip(rankers, futures, strict=True):
                 parts[k][name].append(Trace(future.result()[1], np.zeros(len(block)), block.query_weights))
             first += len(block)
+    for _, name, ranker in rankers:
+        ranker.clicks.check(name)
     return [{name: Trace.concatenate(traces) for name, traces in own.items()} for own in parts]
 
 
@@ -186,8 +231,9 @@ def _named(rankers: Any) -> dict[str, Any]:
 class _NamedRanker:
     """A ranker that is given the columns it knows, whatever others the data has; its name, if any, is in its errors."""
 
-    def __init__(self, name: str, ranker: Any) -> None:
+    def __init__(self, name: str, ranker: Any, *, is_challenger: bool = False) -> None:
         self._name, self._ranker = name, ranker
+        self.clicks = ClickValues(is_challenger=is_challenger)
         self._features = tuple(getattr(ranker, "feature_names_in_", ()))
         self._selects = False
 
@@ -199,9 +245,14 @@ class _NamedRanker:
             if not self._name:
                 raise
             raise ValueError(f"{self._name}: {error}") from error
-        for measure in measures:
+        values: dict[Measure, Floats] = {}
+        for measure in dict.fromkeys(measures):
+            if isinstance(measure, ClickMeasure):
+                values[measure] = self.clicks.values(measure, block, scores)
+                continue
             measure.check_grades(block.relevance)
-        return scores, {own: own.per_query(scores, block.relevance, block.offsets, first) for own in measures}
+            values[measure] = measure.per_query(scores, block.relevance, block.offsets, first)
+        return scores, values
 
     def _scores(self, block: QueryStream) -> Floats:
         if not self._selects:

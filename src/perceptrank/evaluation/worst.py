@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.measures import Measure
+from perceptrank.measures.of_clicks import ClickMeasure
 from perceptrank.measures.ranking import draw_ties
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import read_only
@@ -25,6 +26,7 @@ class MovedDocument(NamedTuple):
     row, old_place, new_place : int
         Its row in the stream, from 0, and its places by the incumbent and by the challenger, from 1.
     grade : float
+        Its grade; for a measure of clicks, its click.
     """
 
     docid: str | None
@@ -78,7 +80,8 @@ class WorstQueries:
 
     def _change(self, block: QueryStream, q: int, first: tuple[int, int], values: Pair, scores: Pair) -> QueryChange:
         rows = slice(int(block.offsets[q]), int(block.offsets[q + 1]))
-        grades = block.relevance[rows]
+        clicked = block.clicked if isinstance(self._measure, ClickMeasure) else None
+        grades = (block.relevance if clicked is None else clicked)[rows]
         number = first[0] + q
         old_places, new_places = (places(self._measure, own[rows], grades, number) for own in scores)
         n_shown = min(_PLACES, self._measure.cutoff or _PLACES)

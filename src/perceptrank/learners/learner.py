@@ -155,7 +155,7 @@ class Learner(Estimator):
         if model is None:
             model = self.model_class(make_transforms(self._own_transform()))
         model.kind, model.average = type(self).__name__, bool(self.average)
-        model.beginning = Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+        model.beginning = self._beginning()
         return model
 
     def _own_transform(self) -> TransformLike:
@@ -163,6 +163,10 @@ class Learner(Estimator):
         # Weights of features as they are, known by name, stay what they are.
         is_auto = isinstance(self.transforms, str) and self.transforms == "auto"
         return None if is_auto and isinstance(self.initial_weights, Mapping) else self.transforms
+
+    def _beginning(self) -> Beginning:
+        """Check the settings of the start; return them."""
+        return Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
 
     @abstractmethod
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
@@ -592,7 +596,7 @@ class Learner(Estimator):
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
-        Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+        self._beginning()
 
 
 def _check_model(learner: Learner, model: Model) -> None:

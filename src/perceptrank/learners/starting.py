@@ -66,6 +66,8 @@ class Beginning:
     ----------
     origin : dict, tuple or None
         The initial weights, validated; None for zeros.
+    production : str, int or None
+        The feature that has the score of another ranker, which it starts to rank by.
     constraints : dict
         The sign of each constrained feature.
     ranks : bool
@@ -78,16 +80,27 @@ class Beginning:
     constraints: dict[Feature, float] = field(default_factory=dict)
     ranks: bool = False
     names_features: bool = False
+    production: Feature | None = None
 
     @classmethod
     def of(
-        cls, initial_weights: InitialWeights, positive: FeatureNames, negative: FeatureNames, zero: FeatureNames
+        cls,
+        initial_weights: InitialWeights,
+        positive: FeatureNames,
+        negative: FeatureNames,
+        zero: FeatureNames,
+        production: Feature | None = None,
     ) -> Beginning:
         """Check the settings."""
         origin = as_initial(initial_weights)
         constraints = as_signs(positive=positive, negative=negative, zero=zero)
-        features = [*(origin if isinstance(origin, dict) else ()), *constraints]
-        return cls(origin, constraints, origin is not None, any(isinstance(feature, str) for feature in features))
+        if not (production is None or isinstance(production, str) or (is_whole(production) and production >= 0)):
+            raise ParameterError("production", "must name a feature, or a column by its number", production)
+        if production is not None and origin is not None:
+            raise ValueError("give production or initial_weights, not both")
+        features = [*(origin if isinstance(origin, dict) else ()), *constraints, production]
+        named = any(isinstance(feature, str) for feature in features)
+        return cls(origin, constraints, origin is not None or production is not None, named, production)
 
     @property
     def features(self) -> tuple[str, ...] | None:
@@ -100,6 +113,8 @@ class Beginning:
     def weights(self, model: Model, n_outputs: int) -> Floats | None:
         """Return the weights of transformed features to start from, None for zeros; raise if they do not fit them."""
         origin, n_features = self.origin, model.n_inputs
+        if self.production is not None:
+            return self._production_weights(model)
         if origin is None:
             return None
         if isinstance(origin, tuple):
@@ -114,6 +129,22 @@ class Beginning:
             raise ParameterError("initial_weights", "must not have a feature twice, by name and by column", origin)
         weights[places] = list(origin.values())
         return _converted(weights, model.feature_names, model.transforms)
+
+    def _production_weights(self, model: Model) -> Floats:
+        """Return 1 for the first output of the transforms that is made of the production score, 0 for others."""
+        assert self.production is not None
+        (place,) = _places("production", [self.production], model)
+        weights = np.zeros(model.n_inputs)
+        weights[place] = 1.0
+        for transform in model.transforms:
+            sources = transform.sources(len(weights))
+            if sources is None or not (rising := (sources >= 0) & (weights[sources] > 0.0)).any():
+                raise ValueError(
+                    f"`production` needs outputs that rise with the score, which {transform!r} does not give"
+                )
+            weights = np.zeros(len(sources))
+            weights[np.argmax(rising)] = 1.0
+        return weights
 
     def signs(self, model: Model) -> Floats:
         """Return the signs that weights of transformed features keep, empty if none is constrained."""

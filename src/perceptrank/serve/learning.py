@@ -8,7 +8,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.kernel.perceptron import KernelPerceptron
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import begin, ready_model
+from perceptrank.learners.learning import begin, ready_model, takes_clicks
 from perceptrank.measures import Measure
 from perceptrank.serve.errors import InvalidRequestError
 from perceptrank.serve.log.records import AnswerEntry
@@ -148,7 +148,12 @@ def _longest_query(learner: Learner) -> float:
 
 
 def check_bounded(what: str, learner: Learner) -> None:
-    """Raise if a learner would keep more and more of the answers."""
+    """Raise if a learner would keep more and more of the answers, or does not learn from grades."""
+    if takes_clicks(learner):
+        raise InvalidRequestError(
+            f"{what} must learn from grades here, got {learner.name}, which learns from clicks",
+            "learn from a log of clicks with 'perceptrank learn', and let the service rank without learning",
+        )
     if _grows(learner):
         raise InvalidRequestError(
             f"{what} must not grow with every answer, got {learner.name} without a budget",

@@ -708,7 +708,9 @@ def missing_columns(stream: QueryStream, needing: str, names: Sequence[str]) -> 
     """Return the error for a stream without columns that something needs."""
     missing = " and ".join(repr(name) for name in names if name not in stream.columns)
     advice = (
-        "; clicks are not grades: `clicks.judgements` makes judgements of them" if _is_ungraded(stream, names) else ""
+        "; clicks are not grades: the learner clicks learns from them, and `clicks.judgements` makes judgements of them"
+        if _is_ungraded(stream, names)
+        else ""
     )
     has = ", ".join(stream.columns)
     return ValueError(f"{needing} needs the column {missing}, and the stream has only {has}{advice}")

@@ -24,6 +24,17 @@ class ClickLearner(Showing, Startable, CompiledLearner):
         Name of the exploration policy of its own.
     policies : tuple of str
         Policies whose lists it can learn from; empty if any will do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import perceptrank as pr
+    >>> ranker, X = pr.PDGD(), np.random.default_rng(0).normal(size=(6, 3))
+    >>> shown = ranker.show(X, n=4, rng=1)
+    >>> shown.order, shown.policy
+    (array([2, 4, 5, 0]), 'plackett-luce:1.0')
+    >>> ranker.learn_clicks(shown, [0, 0, 1, 0])
+    True
     """
 
     takes = "clicks"

@@ -38,7 +38,8 @@ def examined_rule(settings: Any, shown: List, counts: Counts, coefficients: Floa
             n += 1
     if not grades_differ(grades, n, n_relevant):
         return 0.0
-    query = own_scores[:n], grades[:n], n_relevant, margin_now(0.0, relative, 1.0, counts), discounts
+    margin = margin_now(0.0, relative, 1.0, counts[1:])
+    query = own_scores[:n], grades[:n], n_relevant, margin, discounts
     mass = uniform_rule(weighing, query, moved[:n], (floats[4:], ints[1:]))
     for p in range(n):
         coefficients[chosen[p]] = moved[p]

@@ -27,7 +27,7 @@ def is_coin_pair(kind: int, p: int, places: Floats, chances: Floats) -> bool:
 @helper
 def growing_margin(relative: float, counts: Counts) -> float:
     """Return the margin: it grows as the root of the evidence so far, in units of the longest step per weight moved."""
-    return relative * counts[2][LARGEST_REACH] * math.sqrt(1.0 + counts[3][0])
+    return relative * counts[3][LARGEST_REACH] * math.sqrt(1.0 + counts[2][0])
 
 
 @helper
@@ -51,7 +51,7 @@ def fair_pairs_rule(settings: Any, shown: List, counts: Counts, coefficients: Fl
             coefficients[i] -= moved
             coefficients[j] += moved
             mass += moved
-    counts[3][0] += seen
+    counts[2][0] += seen
     return mass
 
 

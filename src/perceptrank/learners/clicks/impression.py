@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ AT, CLICK, SEEN, CHANCE, KIND, N_ANSWERS = range(6)
 OTHER, FAIR_FROM_1, FAIR_FROM_2, PLACKETT_LUCE, SHUFFLE, NONE, UNIFORM = range(7)
 _CODES = {"none": NONE, "fair-pairs:1": FAIR_FROM_1, "fair-pairs:2": FAIR_FROM_2}
 _PREFIXES = {"plackett-luce": PLACKETT_LUCE, "shuffle": SHUFFLE, "uniform": UNIFORM}
+_CLICKS, _EXAMINED = replace(find_column(CLICKED), argument="clicks"), find_column(EXAMINED)
 
 
 def kinds_in(stream: QueryStream) -> set[str]:
@@ -56,6 +57,11 @@ class Impression:
     propensity: Floats
     policy: str
 
+    def __post_init__(self) -> None:
+        rows, m = self.order.tolist(), self.X.shape[0]
+        if len(set(rows)) < len(rows) or not all(0 <= row < m for row in rows):
+            raise ValueError(f"order must be different rows of the {m} documents, got {rows}")
+
     def columns(self, clicks: npt.ArrayLike, examined: npt.ArrayLike | None = None) -> dict[str, Any]:
         """Return the impression as the columns of a log: one value per document, and the policy.
 
@@ -77,16 +83,16 @@ class Impression:
         >>> import perceptrank as pr
         >>> shown = pr.ClickPerceptron().show(np.eye(3), n=2, rng=1)
         >>> shown.order, shown.columns([0, 1])["clicked"]
-        (array([0, 1]), array([0., 1., 0.]))
+        (array([2, 0]), array([1., 0., 0.]))
         """
         m, k = self.X.shape[0], len(self.order)
         place, propensity = np.zeros(m, np.int32), np.full(m, np.nan)
         place[self.order], propensity[self.order] = np.arange(1, k + 1), self.propensity
         columns: dict[str, Any] = {PLACE: place, PROPENSITY: propensity, POLICY: self.policy}
-        for name, values, fill in ((CLICKED, clicks, 0.0), (EXAMINED, examined, np.nan)):
+        for column, values, fill in ((_CLICKS, clicks, 0.0), (_EXAMINED, examined, np.nan)):
             if values is not None:
-                columns[name] = np.full(m, fill)
-                columns[name][self.order] = find_column(name).convert(values, k, "place")
+                columns[column.name] = np.full(m, fill)
+                columns[column.name][self.order] = column.convert(values, k, "place")
         return columns
 
 

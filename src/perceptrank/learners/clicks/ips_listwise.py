@@ -38,7 +38,7 @@ def ips_rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, r
                 coefficients[i] -= weight
                 coefficients[j] += weight
                 mass += abs(weight)
-    counts[3][0] += seen * seen
+    counts[2][0] += seen * seen
     return mass
 
 

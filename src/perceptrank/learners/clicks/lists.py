@@ -38,7 +38,8 @@ LARGEST_ODDS = 1e100
 # What the rule of a click learner takes: scores of all documents; the documents shown, by place; the places, clicks,
 # examinations and propensities of these; the code of the policy, how many updates there were, the weight of the query.
 List: TypeAlias = tuple[Floats, Ints, tuple[Floats, Floats, Floats, Floats], int, float, float]
-Counts: TypeAlias = tuple[Floats, ...]  # clicks and showings per place; for rules, the tally and the evidence follow
+# Clicks and showings per place, the evidence that rules may count, and what else a learner keeps; for rules, the tally.
+Counts: TypeAlias = tuple[Floats, ...]
 
 
 @helper
@@ -137,6 +138,16 @@ def rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, rows:
     raise NotImplementedError
 
 
+@helper
+def keep_scores(settings: Any, block: Block, q: int, counts: Counts, scores: Floats) -> None:
+    """Let the rule have the scores that documents are ranked by."""
+
+
+@helper
+def keep_weights(settings: Any, state: Iterates, counts: Counts, weight: float) -> None:
+    """Change nothing after an update."""
+
+
 def learn_lists(
     all_settings: Any, block: Block, state: Iterates, counts: Counts, record: Record, scratch: Scratch
 ) -> int:
@@ -157,25 +168,39 @@ def learn_lists(
                 coefficients[i] = 0.0
             given = listed[1][:n], listed[2][:n], listed[3][:n], listed[4][:n]
             kind = int(answers[offsets[q], KIND])
+            prepare(settings, block, q, counts, scores)
             shown = scores[:m], ints[0][:n], given, kind, n_updates, weight
-            known = counts[0], counts[1], state[2], counts[2]
+            known = counts[0], counts[1], counts[2], state[2]
             mass = rule(settings, shown, known, coefficients[:m], rows)
         rate = learning_rate * decay**n_updates if decay < 1.0 else learning_rate
         if not close_query(rate, block, q, mass, coefficients, moved, vectors[1], state, record):
             return q
+        if mass > 0.0:
+            follow(settings, state, counts, weight)
         if weight > 0.0:
             count_places(listed[1], listed[2], n, weight, counts)
     return len(offsets) - 1
 
 
+prepare, follow = keep_scores, keep_weights  # stand for what a click learner does before its rule, after an update
+
+
 @functools.cache
 def click_pass(
-    rule: Callable[..., float], *, floats: int = 0, ints: int = 0, close: Callable[..., bool] = close_query
+    rule: Callable[..., float],
+    *,
+    prepare: Callable[..., None] = keep_scores,
+    follow: Callable[..., None] = keep_weights,
+    floats: int = 0,
+    ints: int = 0,
 ) -> Pass:
-    """Return the pass of a click rule, compiled for it, which `close` ends each query of, and its rows of scratch."""
+    """Return the pass of a click rule, compiled for it, and the rows of scratch that it takes.
+
+    Compiled helpers `prepare` the scores that the rule takes, and `follow` each update.
+    """
     name = f"{rule.__qualname__.removesuffix('_rule')}_pass"
-    own = specialise(learn_lists, name, rule.__module__, rule=rule, close_query=close)
-    return Pass(compiled(own), (floats + 7, ints + 6, 2))
+    parts = {"rule": rule, "prepare": prepare, "follow": follow}
+    return Pass(compiled(specialise(learn_lists, name, rule.__module__, **parts)), (floats + 7, ints + 6, 2))
 
 
 def place_counts() -> dict[str, Floats]:

@@ -52,7 +52,7 @@ class Showing:
             If there are no documents, the features are not those that were learned, the learner cannot learn from this
             policy, or it learns from grades.
         """
-        return show_list(self, X, n, policy, np.random.default_rng(rng))
+        return show_list(self, *as_named_features(X), n, policy, np.random.default_rng(rng))
 
     def learn_clicks(
         self: Any,
@@ -105,10 +105,16 @@ def leaf_of(learner: Learner, model: Model) -> tuple[ClickLearner, Model]:
     return leaf, state if state.has_begun else model  # a wrapper of steps has the state itself
 
 
-def show_list(learner: Learner, X: Any, n: int, policy: str | Policy | None, rng: np.random.Generator) -> Impression:
-    """Choose the documents to show; see `Showing.show`."""
+def show_list(
+    learner: Learner,
+    features: AnyFeatures,
+    names: tuple[str, ...] | None,
+    n: int,
+    policy: str | Policy | None,
+    rng: np.random.Generator,
+) -> Impression:
+    """Choose the documents to show, of features with these names; see `Showing.show`."""
     _check_takes_clicks(learner)
-    features, names = as_named_features(X)
     check_positive_whole("n", n)
     if not features.shape[0]:
         raise ValueError("a query must have at least one document, got none")

@@ -14,21 +14,20 @@ from perceptrank.learners.clicks.click_learner import ClickLearner
 from perceptrank.learners.clicks.impression import PLACKETT_LUCE, UNIFORM
 from perceptrank.learners.clicks.lists import Counts, List, click_pass
 from perceptrank.learners.model import Model
-from perceptrank.learners.rounds import close_query
-from perceptrank.learners.tally import ROUNDS, Block
+from perceptrank.learners.tally import ROUNDS, Iterates
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 
 @helper
-def top_rule(settings: tuple[float, int], shown: List, counts: Counts, coefficients: Floats, rows: Rows) -> float:
+def top_rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, rows: Rows) -> float:
     """Write an estimate of the gradient, from the click on the first document or those on the first two."""
-    learning_rate, k = settings
+    learning_rate, k, _ = settings
     scores, documents, (places, clicks, _, chances), kind, _, _ = shown
     if kind not in (UNIFORM, PLACKETT_LUCE) or places[k - 1] != k:
         return 0.0
-    m, rate = len(scores), learning_rate * (counts[2][ROUNDS] + 1.0) ** (-2.0 / 3.0)
+    m, rate = len(scores), learning_rate * (counts[3][ROUNDS] + 1.0) ** (-2.0 / 3.0)
     mass = 0.0
     if k == 1:
         for i in range(m):
@@ -44,17 +43,14 @@ def top_rule(settings: tuple[float, int], shown: List, counts: Counts, coefficie
 
 
 @helper
-def close_in_ball(radius: float, block: Block, q: int, *rest: Any) -> bool:
-    """Close a query with the step that the rule wrote, then project the weights to the ball."""
-    weights, total, weight = rest[-2][0], rest[-2][1], rest[-1][1][q]
-    if not close_query(1.0, block, q, *rest):
-        return False
+def project_to_ball(settings: tuple[float, int, float], state: Iterates, counts: Counts, weight: float) -> None:
+    """Shorten the weights to the radius, if they are longer, and what the query added to their total."""
+    weights, total, radius = state[0], state[1], settings[2]
     norm = math.sqrt(squared_norm(weights))
     for j in range(len(weights) if norm > radius else 0):
         excess = weights[j] * (1.0 - radius / norm)
         weights[j] -= excess
         total[j] -= weight * excess
-    return True
 
 
 class TopFeedback(ClickLearner):
@@ -90,7 +86,7 @@ class TopFeedback(ClickLearner):
 
     algorithm = "rtop-k"
     cost = "m d"
-    kernel = click_pass(top_rule, close=close_in_ball)
+    kernel = click_pass(top_rule, follow=project_to_ball)
     accepts_sparse = False
     explores = "uniform"
     policies = ("uniform", "plackett-luce")
@@ -110,4 +106,4 @@ class TopFeedback(ClickLearner):
         if isinstance(self.k, bool) or self.k not in (1, 2):
             raise ParameterError("k", "must be 1 or 2", self.k)
         rate = check_positive("learning_rate", self.learning_rate)
-        return self._click_settings(rate, int(self.k), learning_rate=check_positive("radius", self.radius))
+        return self._click_settings(rate, int(self.k), check_positive("radius", self.radius))

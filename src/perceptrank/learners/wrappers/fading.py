@@ -78,6 +78,8 @@ class Fading(StepWrapper):
             raise ParameterError(
                 "learner", "must be one that takes sparse features, since these learn by steps alone", self.learner
             )
+        if getattr(self.learner, "production", None) is not None:
+            raise ParameterError("learner", "must not start from production, which would fade", self.learner)
         half_life = as_number(self.half_life)
         if not SHORTEST <= half_life <= LONGEST:
             raise ParameterError("half_life", f"must be from {SHORTEST:g} to {LONGEST:g}", self.half_life)

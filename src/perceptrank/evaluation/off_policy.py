@@ -1,0 +1,209 @@
+"""Values of rankers from logged clicks: fair preferences, and importance-weighted clicks.
+
+What a policy has drawn at random is the only thing that tells a cause from a habit. Each impression is read by its own
+policy: swaps of ``fair-pairs`` and ``shuffle``, the draws of ``plackett-luce``, or the logged propensities of others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from perceptrank.evaluation.bootstrap import FEWEST_QUERIES
+from perceptrank.kernels.arrays import Bools, Floats, Ints
+from perceptrank.measures.of_clicks import RAREST_ORDER, ClickMeasure, ExpectedClicks
+from perceptrank.stream.columns import CLICKED, PLACE, POLICY
+from perceptrank.stream.query_stream import QueryStream, missing_columns
+from perceptrank.stream.texts import Texts
+
+_POLICY = re.compile(r"(fair-pairs|shuffle):([1-9][0-9]{0,8})|(plackett-luce|none)(?::.*)?")
+_PAIRS, _SHUFFLE, _DRAWN, _NONE, _OTHER = range(5)
+_KINDS = ("fair-pairs", "shuffle", "plackett-luce", "none", "other")
+_ROUNDING = 1e-6
+_MOST_ERRORS = 4.0  # standard errors that a mean weight may be off 1
+
+
+class _Shown(NamedTuple):
+    """Documents shown, by impression and place; and the kind and number of each impression's policy."""
+
+    query: Ints
+    row: Ints
+    place: Ints
+    propensity: Floats
+    kind: Ints
+    number: Ints
+
+
+def policy_kinds(block: QueryStream) -> tuple[Ints, Ints]:
+    """Return the kind of each impression's policy, and its number: where pairs start, or how many are shuffled."""
+    policy = block.columns.get(POLICY)
+    policy = policy if isinstance(policy, Texts) else Texts.empty(len(block))
+    _, first, codes = np.unique(policy.hashes(), return_index=True, return_inverse=True)
+    matches = [_POLICY.fullmatch(text) for text in policy[first].tolist()]
+    kinds = [_KINDS.index(match[1] or match[3]) if match else _OTHER for match in matches]
+    numbers = [int(match[2] or 0) if match else 0 for match in matches]
+    return np.array(kinds)[codes], np.array(numbers)[codes]
+
+
+def _shown(block: QueryStream) -> _Shown:
+    places = np.asarray(block.place)
+    query = np.repeat(np.arange(len(block)), np.diff(block.offsets))
+    rows = np.flatnonzero(places > 0)
+    rows = rows[np.lexsort((places[rows], query[rows]))]
+    propensity = np.full(len(query), np.nan) if block.propensity is None else block.propensity
+    return _Shown(query[rows], rows, places[rows].astype(np.int64), propensity[rows], *policy_kinds(block))
+
+
+def agreed_preferences(block: QueryStream, clicked: Floats, scores: Floats) -> Floats:
+    """Return the value of `FairPreferences` for each impression; NaN without a pair whose order was random."""
+    shown = _shown(block)
+    chance = _order_chances(shown)
+    chosen = np.flatnonzero(np.abs(chance - 0.5) <= 0.5 - RAREST_ORDER + _ROUNDING)
+    above, below, query = shown.row[chosen], shown.row[chosen + 1], shown.query[chosen]
+    more = clicked[above] - clicked[below]
+    agrees = (scores[above] > scores[below]).astype(float) - (scores[above] < scores[below])
+    credit = (np.abs(more) + more * agrees) / 2 / (2 * chance[chosen])
+    # Pairs that are rarely in one order count 0: how many there are may depend on the order of another pair.
+    n_pairs = np.bincount(shown.query[:-1][~np.isnan(chance)], minlength=len(block))
+    is_known = np.bincount(query, minlength=len(block)) > 0
+    return np.where(is_known, np.bincount(query, credit, len(block)) / np.maximum(n_pairs, 1), np.nan)
+
+
+def _order_chances(shown: _Shown) -> Floats:
+    """Return the probability of the order of each document and the next one, given all else; NaN if not random."""
+    place, p, q = shown.place[:-1], shown.propensity[:-1], shown.propensity[1:]
+    kind, number = shown.kind[shown.query[:-1]], shown.number[shown.query[:-1]]
+    are_neighbours = (shown.query[1:] == shown.query[:-1]) & (shown.place[1:] == place + 1)
+    is_pair = (place >= number) & ((place - number) % 2 == 0)
+    is_shuffled = (place < number) & ~(p >= 1) & ~(q >= 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Of two neighbours drawn one after the other, the second could have come first: with q (1 - p), and then the
+        # first with p / (1 - q (1 - p)).
+        drawn = 1 / (1 + (1 - p) / (1 - q * (1 - p)))
+    swapped = np.where(is_pair, np.where(np.isnan(p), 0.5, p), np.nan)
+    orders = [swapped, np.where(is_shuffled, 0.5, np.nan), drawn]
+    return np.select([are_neighbours & (kind == code) for code in (_PAIRS, _SHUFFLE, _DRAWN)], orders, np.nan)
+
+
+def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int) -> tuple[Floats, ...]:
+    """Return, by impression and place, weights, credits of guesses, clicks, and 1 for what is used."""
+    shown, n = _shown(block), len(block)
+    kind, number = shown.kind[shown.query], shown.number[shown.query]
+    is_drawn = shown.kind == _DRAWN
+    # Documents compete within pools, which are named by their first place: a pair, a shuffle, or the whole list.
+    in_pair = shown.place - 1 - (shown.place - number) % 2
+    first = np.where((kind == _PAIRS) & (shown.place >= number), in_pair, shown.place - 1)
+    first[(kind > _SHUFFLE) | ((kind == _SHUFFLE) & (shown.place <= number))] = 0
+    start = np.full(block.n_documents, -1)
+    start[shown.row] = first
+    query = np.repeat(np.arange(n), np.diff(block.offsets))
+    start[(start < 0) & (shown.kind[query] > _SHUFFLE)] = 0
+    pool = query * (int(shown.place.max(initial=0)) + 1) + start
+    greater, tied, size = (counts[shown.row] for counts in _ranks(pool, scores, start >= 0))
+    at = shown.place - 1 - first
+    left = np.where(is_drawn[shown.query], greater + tied - at, tied)
+    chance = np.where(np.isnan(shown.propensity) & (kind <= _SHUFFLE), 1 / np.maximum(size, 1), shown.propensity)
+    ratio = np.where((greater <= at) & (at < greater + tied), 1 / np.maximum(left, 1), 0.0) / chance
+
+    lengths = np.bincount(shown.query, minlength=n)
+    is_random = np.bincount(shown.query, shown.propensity < 1, n) > 0
+    bad = shown.place > lengths[shown.query]  # a place above has no document
+    bad |= np.isnan(ratio) & (shown.place <= n_places)
+    bad |= (kind == _SHUFFLE) & (shown.place <= number) & ~(np.abs(chance * size - 1) < _ROUNDING)
+    # The last of all candidates is certain: if it is not, the log lacks those that were not shown.
+    is_last = shown.place == np.diff(block.offsets)[shown.query]
+    bad |= is_drawn[shown.query] & is_last & (shown.propensity < 1 - _ROUNDING)
+    usable = (shown.kind < _NONE) | ((shown.kind == _OTHER) & is_random)
+    usable &= np.bincount(shown.query, bad, n) == 0
+
+    width = min(n_places, int(shown.place.max(initial=1)))
+    counted = np.flatnonzero(usable[shown.query] & (shown.place <= width))
+    where = shown.query[counted], shown.place[counted] - 1
+    ratios, clicks, present = np.zeros((3, n, width))
+    ratios[where], clicks[where], present[where] = ratio[counted], clicked[shown.row[counted]], 1.0
+    products = np.cumprod(ratios, axis=1)
+    before = present * np.column_stack([np.ones(n), products[:, :-1]])
+    of_list = is_drawn[:, None]
+    return np.where(of_list, products, ratios), np.where(of_list, before, present), clicks, present
+
+
+def _ranks(pool: Ints, scores: Floats, counted: Bools) -> tuple[Ints, Ints, Ints]:
+    """Return how many documents of its pool have a greater score than each, how many the same, and how many are in."""
+    start = pool * len(pool)
+    keys = start + np.unique(-scores, return_inverse=True)[1]
+    ordered = np.sort(keys[counted])
+    ends = (start, keys, keys + 1, start + len(pool))
+    first, greater, tied, last = (np.searchsorted(ordered, end) for end in ends)
+    return greater - first, tied - greater, last - first
+
+
+class ClickValues:
+    """Values of one ranker's lists in measures of clicks, block by block."""
+
+    def __init__(self, *, is_challenger: bool) -> None:
+        self._is_challenger = is_challenger
+        self._sums: dict[ExpectedClicks, Floats] = {}  # of w, w², w c and 1, by place
+
+    def values(self, measure: ClickMeasure, block: QueryStream, scores: Floats) -> Floats:
+        """Return one value per impression of the next block; NaN where its policy does not tell."""
+        if block.clicked is None or block.place is None:
+            raise missing_columns(block, str(measure), (PLACE, CLICKED))
+        if not isinstance(measure, ExpectedClicks):
+            return agreed_preferences(block, block.clicked, scores)
+        weights, credit, clicked, present = _weighted(block, block.clicked, scores, measure.n_places)
+        sums = self._sums.setdefault(measure, np.zeros((4, measure.n_places)))
+        terms = np.stack([weights, weights**2, weights * clicked, present])
+        width = weights.shape[1]
+        before = np.cumsum(terms[[0, 2]], axis=1) - terms[[0, 2]] + sums[[0, 2], None, :width]
+        sums[:, :width] += terms.sum(axis=1)
+        guess = before[1] / np.where(before[0] > 0, before[0], np.inf)
+        if measure.clip:
+            guess = np.zeros_like(guess)
+            weights = np.minimum(weights, measure.clip) if self._is_challenger else weights
+        estimates = (weights * (clicked - guess) + credit * guess).sum(axis=1)
+        return np.where(present.any(axis=1), estimates, np.nan)
+
+    def check(self, name: str) -> None:
+        """Raise if the log has shown too little of what the ranker would show."""
+        for measure, sums in self._sums.items():
+            if measure.clip and self._is_challenger:
+                continue  # what is not seen counts 0
+            total, squares, _, n = sums[:, sums[3] > 0]
+            worth = total**2 / np.where(squares > 0, squares, 1.0)
+            error = np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0) / n)
+            is_off = np.abs(total / n - 1) > _MOST_ERRORS * error + _ROUNDING
+            for j in np.flatnonzero((worth < FEWEST_QUERIES) | is_off)[:1].tolist():
+                advice = f"; {measure.name}@{j} would do" if j else ""
+                raise ValueError(
+                    f"{measure}: the log does not show enough of what {name or 'the ranker'} would show: at place "
+                    f"{j + 1} its impressions are worth {worth[j]:.1f} ({FEWEST_QUERIES} are needed), with a mean "
+                    f"weight of {total[j] / n[j]:.2f} (1 if the policy can show all that the ranker can){advice}. "
+                    "`preferences` needs less"
+                )
+
+
+def count_policies(kind: Ints, used: Bools) -> dict[str, tuple[int, int]]:
+    """Return how many impressions of each kind of policy are used, and how many are not."""
+    counts = [np.bincount(kind[chosen], minlength=len(_KINDS)).tolist() for chosen in (used, ~used)]
+    return {name: pair for name, pair in zip(_KINDS, zip(*counts, strict=True), strict=True) if any(pair)}
+
+
+def describe_policies(policies: Mapping[str, tuple[int, int]]) -> str:
+    """Say how many impressions of each policy are used, and how many are not."""
+    parts = [[f"{n[i]:,} of {name}" for name, n in policies.items() if n[i]] for i in range(2)]
+    words = zip(("used", "not used"), parts, strict=True)
+    return "impressions " + "; ".join(f"{word}: {', '.join(own)}" for word, own in words if own)
+
+
+def refusal(measure: ClickMeasure, policies: Mapping[str, tuple[int, int]]) -> ValueError:
+    """Return the error for a log that tells nothing about a measure."""
+    other = "If the column propensity has the probabilities of your policy, use the measure clicks@3. "
+    return ValueError(
+        f"{measure} cannot be estimated from this log; {describe_policies(policies)}. "
+        f"{other if 'other' in policies and not isinstance(measure, ExpectedClicks) else ''}Clicks on lists that are "
+        "not randomised do not tell how another ranking would do. Randomise a little and log the policy, as "
+        "pr.clicks.FairPairs does; or turn the clicks into grades ('perceptrank judge') and evaluate with those"
+    )
