@@ -37,10 +37,10 @@ from real_streams import FOLDER
 from scipy import stats
 
 import perceptrank as pr
-from perceptrank.clicks.policies import draw_lists
+from perceptrank.clicks.policies import DRAWN, NONE, PAIRS, draw_lists
 from perceptrank.clicks.users.scanning import CASCADES
 from perceptrank.kernels.scratch import borrow_scratch
-from perceptrank.learners.clicks.impression import AT, CHANCE, CLICK, KIND, N_ANSWERS, SEEN, policy_code
+from perceptrank.learners.clicks.impression import AT, CHANCE, CLICK, KIND, N_ANSWERS, PAIRS_FROM_2, SEEN
 from perceptrank.learners.learning import advance, learn_query
 from perceptrank.learners.tally import UPDATES
 from perceptrank.measures.gains import discounts
@@ -55,8 +55,6 @@ USERS = [("perfect", "click")] + [
 USERS += [("position-based", "")]
 RATES = (0.01, 0.03, 0.1, 0.3, 1.0)
 N_SHOWN = 10
-NONE, FAIR, LUCE = range(3)
-NONE_CODE, FAIR_CODE, LUCE_CODE = map(policy_code, ("none", "fair-pairs:1", "plackett-luce:1.0"))
 
 
 @dataclass
@@ -151,10 +149,11 @@ def interact(
     X, grades, offsets, ideal, discount = data
     core, counts, scratch, room = state
     scores, keys, answers, order, chances, clicks, seen, predicted, mass = room
-    weights, ends, bounds = core[0], np.empty(1, np.int64), np.zeros(2, np.int64)
+    ends, bounds, by_mean = np.empty(1, np.int64), np.zeros(2, np.int64), settings[0][0] and policy == NONE
     for t in range(len(queries)):
         start = offsets[queries[t]]
         m = offsets[queries[t] + 1] - start
+        weights = core[1] if by_mean else core[0]  # the order of scores by the sum of iterates is that by their mean
         for i in range(m):
             score = 0.0
             for j in range(len(weights)):
@@ -172,17 +171,17 @@ def interact(
                 scores[i] = kappa * (scores[i] - mean) / math.sqrt(spread) if spread > 0.0 else 0.0
         k, ends[0] = min(m, order.shape[1]), m
         for i in range(m):
-            keys[i] = scores[i] - (math.log(-math.log(1.0 - np.random.random())) if policy == LUCE else 0.0)  # noqa: NPY002
+            keys[i] = scores[i] - (math.log(-math.log(1.0 - np.random.random())) if policy == DRAWN else 0.0)  # noqa: NPY002
         draw_lists(scores[:m], keys[:m], ends, order, chances)
-        kind, first = NONE_CODE, 0
-        if policy == LUCE:
-            kind = LUCE_CODE
-        elif policy == FAIR:
+        kind, first = NONE, 0
+        if policy == DRAWN:
+            kind = DRAWN
+        elif policy == PAIRS:
             first = 0 if np.random.random() < 0.5 else 1  # noqa: NPY002
-            kind = FAIR_CODE + first
-        for p in range(k if policy != LUCE else 0):
+            kind = PAIRS if first == 0 else PAIRS_FROM_2
+        for p in range(k if policy != DRAWN else 0):
             chances[0, p] = 1.0
-        for p in range(first, k - 1 if policy == FAIR else 0, 2):
+        for p in range(first, k - 1 if policy == PAIRS else 0, 2):
             chances[0, p], chances[0, p + 1] = 0.5, 0.5
             if np.random.random() < 0.5:  # noqa: NPY002
                 order[0, p], order[0, p + 1] = order[0, p + 1], order[0, p]
@@ -217,7 +216,7 @@ class Contender:
 
     learner: pr.Learner
     features: str
-    policy: int = LUCE
+    policy: int = DRAWN
 
     def run(
         self, data: Set, user: tuple[str, str], marks: list[int], seed: int, X: Floats | None = None
@@ -225,6 +224,7 @@ class Contender:
         """Return NDCG@10 of every list shown, and of held-out queries after some numbers of impressions."""
         X = data.features[self.features] if X is None else X
         learner, longest = self.learner, int(np.diff(data.offsets).max())
+        width = data.features[self.features].shape[1]
         numba_seed(seed)
         queries = np.random.default_rng([seed, 7]).choice(data.train, size=marks[-1])
         model = begun(learner, X)
@@ -250,7 +250,7 @@ class Contender:
                 state,
                 shown[first:mark],
             )
-            held.append(data.held_out(self.features, model.weights) if X is data.features[self.features] else np.nan)
+            held.append(data.held_out(self.features, model.coefficients) if X.shape[1] == width else np.nan)
             first = mark
         return shown, held
 
@@ -393,7 +393,7 @@ def rates(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[str
 
 def others(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[str, Any]]:
     """Compare all click learners."""
-    policies = {"3pr": FAIR, "fair-pairs": FAIR, "fair-pairs-logistic": FAIR, "ips-listwise": NONE, "examined": NONE}
+    policies = {"3pr": PAIRS, "fair-pairs": PAIRS, "ips-listwise": NONE, "examined": NONE}
     contenders = {"clicks": clicks(), "pdgd as published": pdgd()}
     for name, kind in pr.algorithms(clicks=True).items():
         if name in policies:

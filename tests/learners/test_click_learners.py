@@ -433,3 +433,10 @@ def test_a_start_from_production_ranks_as_production_until_there_is_evidence():
         pr.ClickPerceptron(production=0, transforms=None).learn(
             logged(pr.ClickPerceptron).with_features(pr.SparseFeatures.from_dense(logged(pr.ClickPerceptron).X))
         )
+
+
+def test_policies_of_other_kinds_are_refused():
+    with pytest.raises(
+        ValueError, match=r"3pr learns from lists that were randomised by fair-pairs.*got plackett-luce"
+    ):
+        pr.algorithms(clicks=True)["3pr"]().show(np.eye(3), policy="plackett-luce", rng=1)

@@ -12,6 +12,7 @@ from support.click_twins import TwinClicks, exchanged, outcomes
 from support.strategies import examples
 
 import perceptrank as pr
+from perceptrank.clicks.policies import policy_kind
 from perceptrank.learners.clicks.impression import policy_code
 from perceptrank.learners.clicks.lists import swap_share
 
@@ -179,7 +180,9 @@ def test_shares_of_swapped_lists_are_those_of_their_probabilities(seed, name):
     for p in range(len(order)):
         for r in range(p + 1, len(order)):
             other = chance(exchanged(order, p, r))
-            share = swap_share.py_func(policy_code(text), p, r, np.arange(1.0, len(order) + 1), propensity)
+            share = swap_share.py_func(
+                policy_code(*policy_kind(text)), p, r, np.arange(1.0, len(order) + 1), propensity
+            )
             assert share == pytest.approx(other / (other + chance(order)), rel=1e-9, abs=1e-12)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -13,6 +15,9 @@ import numpy.typing as npt
 from perceptrank.clicks.lists import as_lists
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.kernels.compiled import compiled
+from perceptrank.stream.columns import POLICY
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import ParameterError, as_number, check_positive, check_positive_whole
 
 Names: TypeAlias = npt.NDArray[np.str_]
@@ -278,6 +283,27 @@ class Uniform(Policy):
         prefix = self.share * np.cumprod(1 / left, axis=1) + (1 - self.share) * is_ranking
         above = np.column_stack([np.ones(len(order)), prefix])[:, :-1]
         return order, prefix / above, np.full(len(order), f"uniform:{float(self.share)!r}")
+
+
+KINDS = ("fair-pairs", "shuffle", "plackett-luce", "uniform", "none", "other")
+PAIRS, SHUFFLED, DRAWN, UNIFORM, NONE, OTHER = range(len(KINDS))
+_LOGGED = re.compile(r"(fair-pairs|shuffle):([1-9][0-9]{0,8})|(plackett-luce|uniform|none)(?::.*)?")
+
+
+@functools.lru_cache(1000)
+def policy_kind(text: str) -> tuple[int, int]:
+    """Return the kind of a policy, as a log has it, and its number: where pairs start, or how many are shuffled."""
+    match = _LOGGED.fullmatch(text)
+    return (KINDS.index(match[1] or match[3]), int(match[2] or 0)) if match else (OTHER, 0)
+
+
+def policy_kinds(stream: QueryStream) -> tuple[Ints, Ints]:
+    """Return the kinds of policies of all impressions of a stream, and their numbers."""
+    texts = stream.columns.get(POLICY)
+    texts = texts if isinstance(texts, Texts) else Texts.empty(len(stream))
+    _, first, codes = np.unique(texts.hashes(), return_index=True, return_inverse=True)
+    known = np.array([policy_kind(text) for text in texts[first].tolist()]).reshape(-1, 2)
+    return known[codes, 0], known[codes, 1]
 
 
 def policy(name: str | Policy) -> Policy:

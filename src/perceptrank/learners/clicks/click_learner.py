@@ -71,12 +71,13 @@ class ClickLearner(Showing, Startable, CompiledLearner):
         Parameters
         ----------
         kinds : set of str
-            Such as "fair-pairs"; "" for lists that nothing is known of.
+            Such as "fair-pairs"; "other" for lists that nothing is known of.
         """
         if self.policies and not kinds & set(self.policies):
+            known = [kind if kind != "other" else "policies that are not known" for kind in sorted(kinds)]
             raise ValueError(
                 f"{self.name} learns from lists that were randomised by {' or '.join(self.policies)}, as the column "
-                f"policy says, got {' and '.join(sorted(kind or 'none that is known' for kind in kinds))}: a click may "
+                f"policy says, got {' and '.join(known)}: a click may "
                 "then be due to the place alone. Use `examined` if the log has the column examined, `ips-listwise` "
                 "with estimates of position bias, or `clicks.judgements`"
             )

@@ -6,10 +6,11 @@ import math
 from dataclasses import KW_ONLY
 from typing import Any
 
+from perceptrank.clicks.policies import PAIRS
 from perceptrank.kernels.arrays import Floats, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.learners.clicks.click_learner import ClickLearner
-from perceptrank.learners.clicks.impression import FAIR_FROM_1, FAIR_FROM_2
+from perceptrank.learners.clicks.impression import PAIRS_FROM_2
 from perceptrank.learners.clicks.lists import Counts, List, click_pass, swap_share
 from perceptrank.learners.tally import LARGEST_REACH
 from perceptrank.stream.validation import check_choice, check_not_negative
@@ -21,7 +22,7 @@ from perceptrank.transforms.transform import TransformLike
 @helper
 def is_coin_pair(kind: int, p: int, places: Floats, chances: Floats) -> bool:
     """Tell whether the documents at p and p + 1 are a pair of fair pairs that might have been shown the other way."""
-    return kind in (FAIR_FROM_1, FAIR_FROM_2) and swap_share(kind, p, p + 1, places, chances) > 0.0
+    return kind in (PAIRS, PAIRS_FROM_2) and swap_share(kind, p, p + 1, places, chances) > 0.0
 
 
 @helper

@@ -6,12 +6,11 @@ import math
 from dataclasses import KW_ONLY
 from typing import Any
 
-from perceptrank.clicks.policies import Policy, Uniform
+from perceptrank.clicks.policies import DRAWN, UNIFORM, Policy, Uniform
 from perceptrank.kernels.arrays import Floats, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.scoring import squared_norm
 from perceptrank.learners.clicks.click_learner import ClickLearner
-from perceptrank.learners.clicks.impression import PLACKETT_LUCE, UNIFORM
 from perceptrank.learners.clicks.lists import Counts, List, click_pass
 from perceptrank.learners.model import Model
 from perceptrank.learners.tally import ROUNDS, Iterates
@@ -25,7 +24,7 @@ def top_rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, r
     """Write an estimate of the gradient, from the click on the first document or those on the first two."""
     learning_rate, k, _ = settings
     scores, documents, (places, clicks, _, chances), kind, _, _ = shown
-    if kind not in (UNIFORM, PLACKETT_LUCE) or places[k - 1] != k:
+    if kind not in (UNIFORM, DRAWN) or places[k - 1] != k:
         return 0.0
     m, rate = len(scores), learning_rate * (counts[3][ROUNDS] + 1.0) ** (-2.0 / 3.0)
     mass = 0.0
