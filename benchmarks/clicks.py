@@ -39,6 +39,7 @@ from scipy import stats
 import perceptrank as pr
 from perceptrank.clicks.policies import DRAWN, NONE, PAIRS, draw_lists
 from perceptrank.clicks.users.scanning import CASCADES
+from perceptrank.kernels.scoring import score_rows
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.learners.clicks.impression import AT, CHANCE, CLICK, KIND, N_ANSWERS, PAIRS_FROM_2, SEEN
 from perceptrank.learners.learning import advance, learn_query
@@ -154,11 +155,7 @@ def interact(
         start = offsets[queries[t]]
         m = offsets[queries[t] + 1] - start
         weights = core[1] if by_mean else core[0]  # the order of scores by the sum of iterates is that by their mean
-        for i in range(m):
-            score = 0.0
-            for j in range(len(weights)):
-                score += X[start + i, j] * weights[j]
-            scores[i] = score
+        score_rows(X, start, start + m, weights, scores)
         if sharp[0] > 0.0:  # `ClickPerceptron.sharpness`, in units of the spread
             mean, spread = 0.0, 0.0
             for i in range(m):
@@ -471,8 +468,9 @@ def speed(peer: str | None) -> list[dict[str, Any]]:
     """Measure the time for an impression."""
     rows = []
     for m, d in ((20, 46), (120, 136)):
-        data = Set.of(pr.mslr_shaped(100, n_documents=m, n_features=d, seed=1))
-        X = np.ascontiguousarray(np.random.default_rng(0).normal(size=(len(data.grades), d)))
+        rng = np.random.default_rng(0)
+        X, grades = rng.normal(size=(200 * m, d)), rng.integers(0, 5, size=200 * m)
+        data = Set.of(pr.QueryStream.from_arrays(X, grades, group=[m] * 200))
         for name, contender in {"clicks": clicks(), "pdgd": pdgd()}.items():
             contender.run(data, USERS[1], [1000], 0, X=X)
             seconds = []
@@ -492,16 +490,14 @@ def peer_speed(peer: str, data: Set, X: Floats, ours: float) -> dict[str, Any]:
     sys.path.insert(0, str(Path(peer)))
     from algorithms.PDGD import pdgd as peer_module
 
-    ranker = peer_module.PDGD(
-        0.1, 0.9999977, n_results=N_SHOWN, n_features=X.shape[1], data_param_str="", run_details=""
-    )
+    ranker = peer_module.PDGD(0.1, 0.9999977, n_results=N_SHOWN, n_features=X.shape[1])
     rng = np.random.default_rng(0)
     queries = [X[data.offsets[q] : data.offsets[q + 1]] for q in data.train]
     clicks = rng.random((2000, N_SHOWN)) < 0.3
     start = time.perf_counter()
     for t in range(2000):
         ranker._create_train_ranking(0, queries[t % len(queries)], inverted=False)
-        ranker.update_to_interaction(clicks[t])
+        ranker.update_to_interaction(clicks[t, : len(ranker.ranking)])
     theirs = (time.perf_counter() - start) / 2000
     print(f"   a public PDGD: {1e6 * theirs:8.1f} µs, {theirs / ours:.0f} times as long", flush=True)
     return {"peer": "HarrieO/OnlineLearningToRank", "microseconds": 1e6 * theirs, "ratio": theirs / ours}
