@@ -1,7 +1,7 @@
 """Learning from the clicks of simulated users: quality against PDGD and others, and time.
 
-python benchmarks/clicks.py [quality] [rates] [others] [production] [speed] [--sets choice|confirmation|all] [--seeds 10]
-    [--impressions 10000] [--json FILE] [--peer FOLDER]
+python benchmarks/clicks.py [quality] [rates] [others] [production] [speed] [--sets choice|confirmation|all]
+    [--seeds 10] [--impressions 10000] [--json FILE] [--peer FOLDER]
 
 Each learner shows lists of ten documents to a user, and learns from each list before it shows the next one. Queries are
 drawn uniformly from one half of a set; the other half is held out. Shown: mean NDCG@10 of the lists as shown, with
@@ -37,10 +37,11 @@ from real_streams import FOLDER
 from scipy import stats
 
 import perceptrank as pr
-from perceptrank.clicks.policies import draw_lists
+from perceptrank.clicks.policies import DRAWN, NONE, PAIRS, draw_lists
 from perceptrank.clicks.users.scanning import CASCADES
+from perceptrank.kernels.scoring import score_rows
 from perceptrank.kernels.scratch import borrow_scratch
-from perceptrank.learners.clicks.impression import AT, CHANCE, CLICK, KIND, N_ANSWERS, SEEN, policy_code
+from perceptrank.learners.clicks.impression import AT, CHANCE, CLICK, KIND, N_ANSWERS, PAIRS_FROM_2, SEEN
 from perceptrank.learners.learning import advance, learn_query
 from perceptrank.learners.tally import UPDATES
 from perceptrank.measures.gains import discounts
@@ -55,8 +56,6 @@ USERS = [("perfect", "click")] + [
 USERS += [("position-based", "")]
 RATES = (0.01, 0.03, 0.1, 0.3, 1.0)
 N_SHOWN = 10
-NONE, FAIR, LUCE = range(3)
-NONE_CODE, FAIR_CODE, LUCE_CODE = map(policy_code, ("none", "fair-pairs:1", "plackett-luce:1.0"))
 
 
 @dataclass
@@ -145,21 +144,18 @@ def respond(shown: Any, grades: Floats, tables: Any, clicks: Floats, seen: Float
 
 @numba.njit
 def interact(
-    learn: Any, settings: Any, data: Any, queries: Any, tables: Any, policy: int, sharp: Any, state: Any, shown_ndcg: Any
+    learn: Any, settings: Any, data: Any, queries: Any, tables: Any, policy: int, sharp: Any, state: Any, values: Any
 ) -> None:
     """Show a list for each query, and learn from its clicks."""
     X, grades, offsets, ideal, discount = data
     core, counts, scratch, room = state
     scores, keys, answers, order, chances, clicks, seen, predicted, mass = room
-    weights, ends, bounds = core[0], np.empty(1, np.int64), np.zeros(2, np.int64)
+    ends, bounds, by_mean = np.empty(1, np.int64), np.zeros(2, np.int64), settings[0][0] and policy == NONE
     for t in range(len(queries)):
         start = offsets[queries[t]]
         m = offsets[queries[t] + 1] - start
-        for i in range(m):
-            score = 0.0
-            for j in range(len(weights)):
-                score += X[start + i, j] * weights[j]
-            scores[i] = score
+        weights = core[1] if by_mean else core[0]  # the order of scores by the sum of iterates is that by their mean
+        score_rows(X, start, start + m, weights, scores)
         if sharp[0] > 0.0:  # `ClickPerceptron.sharpness`, in units of the spread
             mean, spread = 0.0, 0.0
             for i in range(m):
@@ -172,17 +168,17 @@ def interact(
                 scores[i] = kappa * (scores[i] - mean) / math.sqrt(spread) if spread > 0.0 else 0.0
         k, ends[0] = min(m, order.shape[1]), m
         for i in range(m):
-            keys[i] = scores[i] - (math.log(-math.log(1.0 - np.random.random())) if policy == LUCE else 0.0)  # noqa: NPY002
+            keys[i] = scores[i] - (math.log(-math.log(1.0 - np.random.random())) if policy == DRAWN else 0.0)  # noqa: NPY002
         draw_lists(scores[:m], keys[:m], ends, order, chances)
-        kind, first = NONE_CODE, 0
-        if policy == LUCE:
-            kind = LUCE_CODE
-        elif policy == FAIR:
+        kind, first = NONE, 0
+        if policy == DRAWN:
+            kind = DRAWN
+        elif policy == PAIRS:
             first = 0 if np.random.random() < 0.5 else 1  # noqa: NPY002
-            kind = FAIR_CODE + first
-        for p in range(k if policy != LUCE else 0):
+            kind = PAIRS if first == 0 else PAIRS_FROM_2
+        for p in range(k if policy != DRAWN else 0):
             chances[0, p] = 1.0
-        for p in range(first, k - 1 if policy == FAIR else 0, 2):
+        for p in range(first, k - 1 if policy == PAIRS else 0, 2):
             chances[0, p], chances[0, p + 1] = 0.5, 0.5
             if np.random.random() < 0.5:  # noqa: NPY002
                 order[0, p], order[0, p + 1] = order[0, p + 1], order[0, p]
@@ -197,7 +193,7 @@ def interact(
             value += (2.0 ** grades[start + i] - 1.0) * discount[p]
             answers[i, AT], answers[i, CLICK], answers[i, SEEN] = p + 1.0, clicks[p], seen[p]
             answers[i, CHANCE] = chances[0, p]
-        shown_ndcg[t] = value / ideal[queries[t]] if ideal[queries[t]] > 0.0 else np.nan
+        values[t] = value / ideal[queries[t]] if ideal[queries[t]] > 0.0 else np.nan
         bounds[1], mass[0] = m, 1.0
         block = X[start : start + m], answers[:m], bounds, discount
         learn(settings, block, core, counts, (predicted[:m], mass), scratch)
@@ -217,7 +213,7 @@ class Contender:
 
     learner: pr.Learner
     features: str
-    policy: int = LUCE
+    policy: int = DRAWN
 
     def run(
         self, data: Set, user: tuple[str, str], marks: list[int], seed: int, X: Floats | None = None
@@ -225,6 +221,7 @@ class Contender:
         """Return NDCG@10 of every list shown, and of held-out queries after some numbers of impressions."""
         X = data.features[self.features] if X is None else X
         learner, longest = self.learner, int(np.diff(data.offsets).max())
+        width = data.features[self.features].shape[1]
         numba_seed(seed)
         queries = np.random.default_rng([seed, 7]).choice(data.train, size=marks[-1])
         model = begun(learner, X)
@@ -250,7 +247,7 @@ class Contender:
                 state,
                 shown[first:mark],
             )
-            held.append(data.held_out(self.features, model.weights) if X is data.features[self.features] else np.nan)
+            held.append(data.held_out(self.features, model.coefficients) if X.shape[1] == width else np.nan)
             first = mark
         return shown, held
 
@@ -298,7 +295,8 @@ def check() -> None:
             user = pr.clicks.user("navigational")
             others.append(pr.learn_from_user(learner, stream, user, 60, seed=seed).mean("ndcg@10"))
         if stats.ttest_ind(means, others).pvalue < 1e-4:
-            raise SystemExit(f"{contender.learner}: the loop and the learner differ, {np.mean(means)}, {np.mean(others)}")
+            found = f"{np.mean(means):.4f} and {np.mean(others):.4f}"
+            raise SystemExit(f"{contender.learner}: the compiled loop and the learner differ, {found}")
 
 
 def paired(differences: Floats) -> tuple[float, float]:
@@ -379,7 +377,8 @@ def rates(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[str
                 row = {"set": name, "user": name_of(user), "what": what, "difference": mean, "half": half, "best": best}
                 means = {f"{rate:g} {kind}": values[:, j].mean() for (rate, kind), values in found.items()}
                 rows.append(row | {"impressions": impressions, "clicks": ours[:, j].mean(), "pdgd": means})
-                print(f"{name:18} {name_of(user):22} {what:8} {mean:+.4f} ± {half:.4f}  best {best[0]:g} {best[1]}", flush=True)
+                found_best = f"best {best[0]:g} {best[1]}"
+                print(f"{name:18} {name_of(user):22} {what:8} {mean:+.4f} ± {half:.4f}  {found_best}", flush=True)
     print_summary(rows, marks)
     for kind in ("minmax", "auto"):
         for rate in RATES:
@@ -391,19 +390,20 @@ def rates(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[str
 
 def others(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[str, Any]]:
     """Compare all click learners."""
-    policies = {"3pr": FAIR, "fair-pairs": FAIR, "fair-pairs-logistic": FAIR, "ips-listwise": NONE, "examined": NONE}
+    policies = {"3pr": PAIRS, "fair-pairs": PAIRS, "ips-listwise": NONE, "examined": NONE}
     contenders = {"clicks": clicks(), "pdgd as published": pdgd()}
     for name, kind in pr.algorithms(clicks=True).items():
         if name in policies:
             contenders[name] = Contender(kind(transforms=None), "auto", policies[name])
     rows = []
-    print(f"\nShown and held-out NDCG@10 after {impressions:,} impressions, means over {', '.join(names)}, {seeds} seeds")
+    print(f"\nShown / held-out NDCG@10 after {impressions:,} impressions: {', '.join(names)}, {seeds} seeds")
     sets = dict(load_sets(names))
     print(f"{'':20}" + "".join(f"{name_of(user)[:19]:>20}" for user in USERS))
     for name, contender in contenders.items():
         cells = []
         for user in USERS:
-            found = np.mean([run_all(contender, data, user, [impressions], seeds).mean(0)[:, 0] for data in sets.values()], 0)
+            runs = [run_all(contender, data, user, [impressions], seeds) for data in sets.values()]
+            found = np.mean([run.mean(axis=0)[:, 0] for run in runs], axis=0)
             rows.append({"learner": name, "user": name_of(user), "shown": found[0], "held out": found[1]})
             cells.append(f"{found[0]:.3f} / {found[1]:.3f}")
         print(f"{name:20}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
@@ -413,7 +413,9 @@ def others(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[st
 def production(names: tuple[str, ...], seeds: int, impressions: int) -> list[dict[str, Any]]:
     """Start from a ranker learned from 1 % of the queries, and compare with showing its ranking."""
     rows = []
-    print("\nShown NDCG@10 against production's own ranking, in percent of it: the lowest over all prefixes of 500 or more")
+    print(
+        "\nShown NDCG@10 against production's, in percent of it; lowest: over all prefixes of 500 impressions or more"
+    )
     print(f"{'':18} {'':22} {'production':>10} {'lowest':>8} {'at the end':>10}")
     for name, data in load_sets(names):
         X = data.features["auto"]
@@ -427,14 +429,15 @@ def production(names: tuple[str, ...], seeds: int, impressions: int) -> list[dic
                 queries = np.random.default_rng([seed, 7]).choice(data.train, size=impressions)
                 counted = ~np.isnan(shown)
                 ours, theirs = np.cumsum(np.nan_to_num(shown)), np.cumsum(np.where(counted, own[queries], 0.0))
-                ratio = 100 * (ours / theirs - 1)
-                worst.append(ratio[499:])
+                ratio = 100 * (ours[499:] / theirs[499:] - 1)
+                worst.append(ratio)
                 last.append(ratio[-1])
                 level.append(np.nanmean(own[data.train]))
             lowest = float(np.min(np.mean(worst, axis=0)))
             row = {"set": name, "user": name_of(user), "production": np.mean(level), "lowest": lowest}
             rows.append(row | {"last": np.mean(last), "lowest of one seed": float(np.min(worst))})
-            print(f"{name:18} {name_of(user):22} {np.mean(level):10.3f} {lowest:+8.2f} {np.mean(last):+10.2f}", flush=True)
+            means = f"{np.mean(level):10.3f} {lowest:+8.2f} {np.mean(last):+10.2f}"
+            print(f"{name:18} {name_of(user):22} {means}", flush=True)
     return rows
 
 
@@ -465,8 +468,9 @@ def speed(peer: str | None) -> list[dict[str, Any]]:
     """Measure the time for an impression."""
     rows = []
     for m, d in ((20, 46), (120, 136)):
-        data = Set.of(pr.mslr_shaped(100, n_documents=m, n_features=d, seed=1))
-        X = np.ascontiguousarray(np.random.default_rng(0).normal(size=(len(data.grades), d)))
+        rng = np.random.default_rng(0)
+        X, grades = rng.normal(size=(200 * m, d)), rng.integers(0, 5, size=200 * m)
+        data = Set.of(pr.QueryStream.from_arrays(X, grades, group=[m] * 200))
         for name, contender in {"clicks": clicks(), "pdgd": pdgd()}.items():
             contender.run(data, USERS[1], [1000], 0, X=X)
             seconds = []
@@ -484,16 +488,16 @@ def speed(peer: str | None) -> list[dict[str, Any]]:
 def peer_speed(peer: str, data: Set, X: Floats, ours: float) -> dict[str, Any]:
     """Time a public implementation of PDGD on the same lists."""
     sys.path.insert(0, str(Path(peer)))
-    from algorithms.PDGD.pdgd import PDGD as Peer
+    from algorithms.PDGD import pdgd as peer_module
 
-    ranker = Peer(0.1, 0.9999977, n_results=N_SHOWN, n_features=X.shape[1], data_param_str="", run_details="")
+    ranker = peer_module.PDGD(0.1, 0.9999977, n_results=N_SHOWN, n_features=X.shape[1])
     rng = np.random.default_rng(0)
     queries = [X[data.offsets[q] : data.offsets[q + 1]] for q in data.train]
     clicks = rng.random((2000, N_SHOWN)) < 0.3
     start = time.perf_counter()
     for t in range(2000):
         ranker._create_train_ranking(0, queries[t % len(queries)], inverted=False)
-        ranker.update_to_interaction(clicks[t])
+        ranker.update_to_interaction(clicks[t, : len(ranker.ranking)])
     theirs = (time.perf_counter() - start) / 2000
     print(f"   a public PDGD: {1e6 * theirs:8.1f} µs, {theirs / ours:.0f} times as long", flush=True)
     return {"peer": "HarrieO/OnlineLearningToRank", "microseconds": 1e6 * theirs, "ratio": theirs / ours}

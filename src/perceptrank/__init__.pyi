@@ -52,10 +52,15 @@ from .io.tables.columns import TableColumns as TableColumns
 from .io.tables.reader import read_table as read_table
 from .io.tables.reader import scan_table as scan_table
 from .learners.clicks.click_learner import ClickLearner as ClickLearner
+from .learners.clicks.examined import ExaminedPerceptron as ExaminedPerceptron
+from .learners.clicks.fair_pairs import FairPairsPerceptron as FairPairsPerceptron
 from .learners.clicks.impression import Impression as Impression
 from .learners.clicks.interaction import learn_from_user as learn_from_user
+from .learners.clicks.ips_listwise import IpsListwise as IpsListwise
 from .learners.clicks.pdgd import PDGD as PDGD
 from .learners.clicks.perceptron import ClickPerceptron as ClickPerceptron
+from .learners.clicks.perturbed_perceptron import PerturbedPerceptron as PerturbedPerceptron
+from .learners.clicks.top_feedback import TopFeedback as TopFeedback
 from .learners.committee import CommitteePerceptron as CommitteePerceptron
 from .learners.compiled_learner import CompiledLearner as CompiledLearner
 from .learners.fixed import FixedRanker as FixedRanker

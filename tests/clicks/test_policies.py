@@ -20,6 +20,8 @@ POLICIES = [
     clicks.Shuffle(1),
     clicks.Shuffle(3),
     clicks.Shuffle(9),
+    clicks.Uniform(0.3),
+    clicks.Uniform(1.0),
 ]
 
 
@@ -92,6 +94,23 @@ def test_the_best_are_shuffled_uniformly(k, n):
         assert propensities == pytest.approx(exact)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 2), (4, 4), (4, 2), (3, 9)])
+def test_lists_are_random_now_and_then(m, n, share):
+    draws = [(coin, *keys) for coin in (0.125, 0.375, 0.625, 0.875) for keys in permutations(np.linspace(0.1, 0.9, m))]
+    scores = -np.arange(m, dtype=float)
+    shares, logged = joint(clicks.Uniform(share).show(np.tile(scores, (len(draws), 1)), n, Scripted(draws)))
+    random_lists = list(permutations(range(m), min(m, n)))
+    expected = defaultdict(float, {(f"uniform:{share}", tuple(range(min(m, n)))): 1 - share})
+    for order in random_lists:
+        expected[f"uniform:{share}", order] += share / len(random_lists)
+    assert shares == pytest.approx({key: p for key, p in expected.items() if p})
+    for (_, order), propensities in logged.items():  # their product is the probability of the first documents
+        for place in range(len(order)):
+            prefix = sum(p for (_, other), p in shares.items() if other[: place + 1] == order[: place + 1])
+            assert np.prod(propensities[: place + 1]) == pytest.approx(prefix)
+
+
 def draw_probabilities(scores, order, temperature):
     """Probability of each document of an order among those that are not above it."""
     weights = np.exp(np.asarray(scores) / temperature)
@@ -160,13 +179,15 @@ def test_documents_are_shown_once_with_a_propensity(scores, policy, n):
 
 
 def test_policies_by_name():
-    names = ["none", "fair-pairs", "plackett-luce", "plackett-luce:0.5", "shuffle:3"]
+    names = ["none", "fair-pairs", "plackett-luce", "plackett-luce:0.5", "shuffle:3", "uniform:0.2"]
     expected = [clicks.NoExploration(), clicks.FairPairs(0.5), clicks.PlackettLuce(1.0), clicks.PlackettLuce(0.5)]
-    assert [clicks.policy(name) for name in names] == [*expected, clicks.Shuffle(3)]
+    assert [clicks.policy(name) for name in names] == [*expected, clicks.Shuffle(3), clicks.Uniform(0.2)]
     assert clicks.policy(expected[3]) is expected[3]
 
 
-@pytest.mark.parametrize("name", ["", "random", "none:1", "fair-pairs:1", "shuffle", "shuffle:x", "plackett-luce:", 3])
+@pytest.mark.parametrize(
+    "name", ["", "random", "none:1", "fair-pairs:1", "shuffle", "shuffle:x", "plackett-luce:", "uniform", 3]
+)
 def test_unknown_policies(name):
     with pytest.raises(ValueError, match=r"policy must be none, fair-pairs, .* got"):
         clicks.policy(name)
@@ -178,6 +199,7 @@ def test_unknown_policies(name):
         (lambda: clicks.FairPairs(1.5), "swap must be a probability, got 1.5"),
         (lambda: clicks.policy("plackett-luce:0"), "temperature must be a number > 0, got 0.0"),
         (lambda: clicks.policy("plackett-luce:nan"), "temperature must be a number > 0, got nan"),
+        (lambda: clicks.policy("uniform:1.5"), "share must be a probability, got 1.5"),
         (lambda: clicks.policy("shuffle:0"), "k must be a whole number > 0, got 0"),
         (lambda: clicks.FairPairs().show([1.0], 0, np.random.default_rng(0)), "n must be a whole number > 0, got 0"),
         (lambda: clicks.FairPairs().show([np.inf], 1, np.random.default_rng(0)), "scores must be finite"),

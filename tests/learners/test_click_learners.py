@@ -136,6 +136,8 @@ def test_learning_from_a_user_improves_the_ranking(kind):
 @every_kind
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_features_teach_the_same(kind, dtype):
+    if not kind.accepts_sparse:
+        return
     log = logged(kind)
     log = log.with_features(log.X.astype(dtype))
     one, other = kind(transforms=None), kind(transforms=None)
@@ -271,6 +273,28 @@ def test_a_tournament_of_click_learners_follows_the_better_one():
     only = pr.Tournament([bad, pr.ClickPerceptron()])
     only.learn(log)
     assert only.leader.name == "clicks"
+
+
+def test_a_document_cannot_be_shown_twice():
+    X, chances = np.eye(3), np.ones(2)
+    for order in ([1, 1], [0, 3], [-1, 0]):
+        with pytest.raises(ValueError, match="order must be different rows of the 3 documents"):
+            pr.Impression(X, None, np.array(order), chances, "none")
+
+
+def test_logs_without_grades_on_shards_and_in_traces(tmp_path):
+    log = logged(pr.ClickPerceptron, impressions=100).with_columns({"relevance": None})
+    ranker = pr.ClickPerceptron()
+    learned = pr.distributed.learn(ranker, [log[:50], log[50:]], epochs=2)
+    assert learned.trace(1).measures == []
+    trace = pr.ClickPerceptron().learn(log)
+    assert repr(trace) == f"Trace(100 rounds, {trace.n_updates} updates)"
+    trace.save(tmp_path / "trace.npz")
+    assert len(pr.Trace.load(tmp_path / "trace.npz")) == 100
+    with pytest.raises(ValueError, match="there is nothing to plot"):
+        trace.plot(tmp_path / "trace.svg")
+    with pytest.raises(ValueError, match="clicks needs the column 'place' and 'clicked'"):
+        pr.ClickPerceptron().fit(np.eye(3), [0, 1, 0])
 
 
 def test_temperatures_that_overflow_or_underflow():
@@ -409,3 +433,10 @@ def test_a_start_from_production_ranks_as_production_until_there_is_evidence():
         pr.ClickPerceptron(production=0, transforms=None).learn(
             logged(pr.ClickPerceptron).with_features(pr.SparseFeatures.from_dense(logged(pr.ClickPerceptron).X))
         )
+
+
+def test_policies_of_other_kinds_are_refused():
+    with pytest.raises(
+        ValueError, match=r"3pr learns from lists that were randomised by fair-pairs.*got plackett-luce"
+    ):
+        pr.algorithms(clicks=True)["3pr"]().show(np.eye(3), policy="plackett-luce", rng=1)

@@ -108,6 +108,7 @@ def learn(
 
     Example: perceptrank learn clicks.parquet --algorithm clicks --save model.json
     """
+    from perceptrank.learners.learning import takes_clicks
     from perceptrank.measures import parse_all
 
     keeping.check()
@@ -119,7 +120,8 @@ def learn(
     measures = parse_all(record or DEFAULT_RECORD)
     learner, run, traces = _begin(algorithm, settings.given(learning_rate=learning_rate), measures, keeping)
     if sharing.is_used:
-        _learn_from_shards(learner, measures, reading, sharing, keeping, as_json=as_json)
+        of_shards = None if record is None and takes_clicks(learner) else measures
+        _learn_from_shards(learner, of_shards, reading, sharing, keeping, as_json=as_json)
         return
     weights = None if learner.n_queries or keeping.start_from is None else weights_of(keeping.start_from)
     start = time.perf_counter()
@@ -171,7 +173,7 @@ def learn(
 
 def _learn_from_shards(
     learner: "pr.Learner",
-    measures: "list[pr.Measure]",
+    measures: "list[pr.Measure] | None",
     reading: Reading,
     sharing: Sharing,
     keeping: Keeping,
@@ -194,7 +196,8 @@ def _learn_from_shards(
             bar(progress.epoch * progress.shards + progress.done, progress.epochs * progress.shards)
             if progress.done == progress.shards:
                 means = ", ".join(f"{name} {mean:.4f}" for name, mean in progress.means.items())
-                complain(f"epoch {progress.epoch + 1} of {epochs}: {progress.shards} shards; the last one had {means}")
+                last = f"; the last one had {means}" if means else ""
+                complain(f"epoch {progress.epoch + 1} of {epochs}: {progress.shards} shards{last}")
 
         learned = learn_shards(
             learner,
@@ -271,6 +274,6 @@ def _begin(
     if not keeping.trace.exists():
         raise ValueError(f"there is no {keeping.trace} to continue; leave out --trace to discard the recorded values")
     trace = pr.Trace.load(keeping.trace)
-    if len(trace) < run.position or trace.measures != measures:
+    if len(trace) < run.position or trace.measures not in ([], measures):
         raise ValueError(f"{keeping.trace} is not what was recorded with {resumed}: other measures, or too few queries")
     return learner, run, [trace[: run.position]]

@@ -12,6 +12,7 @@ from .policies import PlackettLuce as PlackettLuce
 from .policies import Policy as Policy
 from .policies import Shown as Shown
 from .policies import Shuffle as Shuffle
+from .policies import Uniform as Uniform
 from .policies import policy as policy
 from .simulation import scan_simulated_clicks as scan_simulated_clicks
 from .simulation import simulate_clicks as simulate_clicks

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -13,6 +15,9 @@ import numpy.typing as npt
 from perceptrank.clicks.lists import as_lists
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.kernels.compiled import compiled
+from perceptrank.stream.columns import POLICY
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import ParameterError, as_number, check_positive, check_positive_whole
 
 Names: TypeAlias = npt.NDArray[np.str_]
@@ -27,7 +32,7 @@ class Shown(NamedTuple):
         Documents by their number in the list, best first; -1 where a shorter list has ended.
     propensity : array of float
         Probability that the policy shows each of these documents at its place, given what `policy` says and, for
-        Plackett-Luce, the documents above it; NaN where a shorter list has ended.
+        Plackett-Luce and uniform lists, the documents above it; NaN where a shorter list has ended.
     policy : str or array of str
         The policy and those of its random choices that the log must record, such as ``fair-pairs:2``.
     """
@@ -38,10 +43,10 @@ class Shown(NamedTuple):
 
 
 class Policy(ABC):
-    """A way to randomise rankings: `NoExploration`, `FairPairs`, `PlackettLuce` or `Shuffle`.
+    """A way to randomise rankings: `NoExploration`, `FairPairs`, `PlackettLuce`, `Shuffle` or `Uniform`.
 
     The column ``policy`` of a log says ``none``; ``fair-pairs:1`` or ``fair-pairs:2``, the place where the first pair
-    starts; ``plackett-luce:TEMPERATURE``; or ``shuffle:K``. Any other text is a policy of your own.
+    starts; ``plackett-luce:TEMPERATURE``; ``shuffle:K``; or ``uniform:SHARE``. Any other text is a policy of your own.
 
     Examples
     --------
@@ -244,14 +249,71 @@ class Shuffle(Policy):
         return order, propensity, np.full(len(order), f"shuffle:{self.k}")
 
 
+@dataclass(frozen=True)
+class Uniform(Policy):
+    """Shows a uniformly random list now and then, else the ranking as it is; named ``uniform:SHARE``.
+
+    Parameters
+    ----------
+    share : float
+        Probability of a random list.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Uniform(0.5).show([3.0, 2.0], 2, np.random.default_rng(0))
+    Shown(order=array([0, 1]), propensity=array([0.75, 1.  ]), policy='uniform:0.5')
+    """
+
+    name = "uniform"
+
+    share: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= as_number(self.share) <= 1:
+            raise ParameterError("share", "must be a probability", self.share)
+
+    def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
+        tossed = np.column_stack([np.ones(len(scores), bool), present])
+        draws = np.full(tossed.shape, np.nan)
+        draws[tossed] = rng.random(int(np.count_nonzero(tossed)))
+        order = _rank(np.where(draws[:, :1] < self.share, draws[:, 1:], scores), n)
+        left = np.maximum(np.count_nonzero(present, axis=1)[:, None] - np.arange(order.shape[1]), 1)
+        is_ranking = np.logical_and.accumulate(order == _rank(scores, n), axis=1)
+        prefix = self.share * np.cumprod(1 / left, axis=1) + (1 - self.share) * is_ranking
+        above = np.column_stack([np.ones(len(order)), prefix])[:, :-1]
+        return order, prefix / above, np.full(len(order), f"uniform:{float(self.share)!r}")
+
+
+KINDS = ("fair-pairs", "shuffle", "plackett-luce", "uniform", "none", "other")
+PAIRS, SHUFFLED, DRAWN, UNIFORM, NONE, OTHER = range(len(KINDS))
+_LOGGED = re.compile(r"(fair-pairs|shuffle):([1-9][0-9]{0,8})|(plackett-luce|uniform|none)(?::.*)?")
+
+
+@functools.lru_cache(1000)
+def policy_kind(text: str) -> tuple[int, int]:
+    """Return the kind of a policy, as a log has it, and its number: where pairs start, or how many are shuffled."""
+    match = _LOGGED.fullmatch(text)
+    return (KINDS.index(match[1] or match[3]), int(match[2] or 0)) if match else (OTHER, 0)
+
+
+def policy_kinds(stream: QueryStream) -> tuple[Ints, Ints]:
+    """Return the kinds of policies of all impressions of a stream, and their numbers."""
+    texts = stream.columns.get(POLICY)
+    texts = texts if isinstance(texts, Texts) else Texts.empty(len(stream))
+    _, first, codes = np.unique(texts.hashes(), return_index=True, return_inverse=True)
+    known = np.array([policy_kind(text) for text in texts[first].tolist()]).reshape(-1, 2)
+    return known[codes, 0], known[codes, 1]
+
+
 def policy(name: str | Policy) -> Policy:
     """Return an exploration policy by name.
 
     Parameters
     ----------
     name : str or Policy
-        ``none``, ``fair-pairs``, ``plackett-luce``, ``plackett-luce:TEMPERATURE`` or ``shuffle:K``; a policy is
-        returned unchanged.
+        ``none``, ``fair-pairs``, ``plackett-luce``, ``plackett-luce:TEMPERATURE``, ``shuffle:K`` or ``uniform:SHARE``;
+        a policy is returned unchanged.
 
     Examples
     --------
@@ -266,13 +328,15 @@ def policy(name: str | Policy) -> Policy:
             return PlackettLuce(float(number)) if colon else PlackettLuce()
         if kind == "shuffle":
             return Shuffle(int(number))
+        if kind == "uniform":
+            return Uniform(float(number))
     except ParameterError:
         raise
     except ValueError:
         kind = ""
     if kind in _WITHOUT_NUMBER and not colon:
         return _WITHOUT_NUMBER[kind]()
-    rule = "must be none, fair-pairs, plackett-luce, plackett-luce:TEMPERATURE or shuffle:K, or a policy"
+    rule = "must be none, fair-pairs, plackett-luce, plackett-luce:TEMPERATURE, shuffle:K or uniform:SHARE, or a policy"
     raise ParameterError("policy", rule, name)
 
 

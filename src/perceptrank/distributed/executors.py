@@ -40,7 +40,7 @@ class Task:
     of: ClassVar[str] = "shard"
 
     ranker: Learner  # the settings, and the state to begin with
-    measures: tuple[Measure, ...]
+    measures: tuple[Measure, ...] | None
     holds: bool  # the statistics of transforms stay as they are
     traces: bool = True  # what was recorded of each query is sent back
     marks: bool = False  # so is a mark of each query, by which to find those that are in several shards

@@ -222,13 +222,17 @@ def learn(
     check_choice("mixed_by", mixed_by, MIXED_BY)
     if timeout is not None:
         check_positive("timeout", timeout)
-    recorded = tuple([measure_of(ranker)] if measures is None else parse_all(measures))
+    recorded = None if measures is None else tuple(parse_all(measures))
     executor = executor_of(client, timeout)
     all_shards = _shards(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []
     kept_in = None
     if checkpoint is not None:
-        settings = {"mixed_by": mixed_by, "measures": [str(measure) for measure in recorded], "traces": bool(traces)}
+        settings = {
+            "mixed_by": mixed_by,
+            "measures": list(map(str, recorded or [measure_of(ranker)])),
+            "traces": bool(traces),
+        }
         kept_in = Checkpoint(checkpoint, ranker, all_shards, settings)
         kept = kept_in.resume(ranker)
         if kept_in.epoch > epochs:

@@ -131,7 +131,7 @@ MIXED_BY = ("queries", "updates", "uniform")
 _MIXED = [MASS, MEAN_LOSS, CURRENT_LOSS, USED_LOSS]
 _ADDED = [ROUNDS, UPDATES, SQUARED_REACH, SQUARED_STEPS, ROUND_WEIGHT, UPDATE_WEIGHT]
 _LARGEST = [LARGEST_REACH, LARGEST_WEIGHT]
-# AdaGrad's squares, and clicks and showings per place: sums along one pass, of which the mean over shards is one again.
+# AdaGrad's squares, and counts of click learners: sums along one pass, of which the mean over shards is one again.
 _SUMS = {"squares", "place_clicks", "place_shown", "evidence", "production"}
 
 SomeLearner = TypeVar("SomeLearner", bound=Learner)

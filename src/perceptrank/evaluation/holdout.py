@@ -9,9 +9,10 @@ from typing import Any, overload
 
 import numpy as np
 
+from perceptrank.clicks.policies import policy_kinds
 from perceptrank.evaluation.comparing import Scorer, numbered_names, split_blocks
 from perceptrank.evaluation.evaluation import Evaluation
-from perceptrank.evaluation.off_policy import ClickValues, count_policies, describe_policies, policy_kinds, refusal
+from perceptrank.evaluation.off_policy import ClickValues, count_policies, describe_policies, refusal
 from perceptrank.evaluation.slices import By, LabelCollector
 from perceptrank.evaluation.trace import Trace
 from perceptrank.evaluation.worst import WorstQueries

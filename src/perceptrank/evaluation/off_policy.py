@@ -6,22 +6,18 @@ policy: swaps of ``fair-pairs`` and ``shuffle``, the draws of ``plackett-luce``,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from perceptrank.clicks.policies import DRAWN, KINDS, NONE, OTHER, PAIRS, SHUFFLED, UNIFORM, policy_kinds
 from perceptrank.evaluation.bootstrap import FEWEST_QUERIES
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.measures.of_clicks import RAREST_ORDER, ClickMeasure, ExpectedClicks
-from perceptrank.stream.columns import CLICKED, PLACE, POLICY
+from perceptrank.stream.columns import CLICKED, PLACE
 from perceptrank.stream.query_stream import QueryStream, missing_columns
-from perceptrank.stream.texts import Texts
 
-_POLICY = re.compile(r"(fair-pairs|shuffle):([1-9][0-9]{0,8})|(plackett-luce|none)(?::.*)?")
-_PAIRS, _SHUFFLE, _DRAWN, _NONE, _OTHER = range(5)
-_KINDS = ("fair-pairs", "shuffle", "plackett-luce", "none", "other")
 _ROUNDING = 1e-6
 _MOST_ERRORS = 4.0  # standard errors that a mean weight may be off 1
 
@@ -35,17 +31,6 @@ class _Shown(NamedTuple):
     propensity: Floats
     kind: Ints
     number: Ints
-
-
-def policy_kinds(block: QueryStream) -> tuple[Ints, Ints]:
-    """Return the kind of each impression's policy, and its number: where pairs start, or how many are shuffled."""
-    policy = block.columns.get(POLICY)
-    policy = policy if isinstance(policy, Texts) else Texts.empty(len(block))
-    _, first, codes = np.unique(policy.hashes(), return_index=True, return_inverse=True)
-    matches = [_POLICY.fullmatch(text) for text in policy[first].tolist()]
-    kinds = [_KINDS.index(match[1] or match[3]) if match else _OTHER for match in matches]
-    numbers = [int(match[2] or 0) if match else 0 for match in matches]
-    return np.array(kinds)[codes], np.array(numbers)[codes]
 
 
 def _shown(block: QueryStream) -> _Shown:
@@ -85,38 +70,38 @@ def _order_chances(shown: _Shown) -> Floats:
         drawn = 1 / (1 + (1 - p) / (1 - q * (1 - p)))
     swapped = np.where(is_pair, np.where(np.isnan(p), 0.5, p), np.nan)
     orders = [swapped, np.where(is_shuffled, 0.5, np.nan), drawn]
-    return np.select([are_neighbours & (kind == code) for code in (_PAIRS, _SHUFFLE, _DRAWN)], orders, np.nan)
+    return np.select([are_neighbours & (kind == code) for code in (PAIRS, SHUFFLED, DRAWN)], orders, np.nan)
 
 
 def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int) -> tuple[Floats, ...]:
     """Return, by impression and place, weights, credits of guesses, clicks, and 1 for what is used."""
     shown, n = _shown(block), len(block)
     kind, number = shown.kind[shown.query], shown.number[shown.query]
-    is_drawn = shown.kind == _DRAWN
+    is_drawn = (shown.kind == DRAWN) | (shown.kind == UNIFORM)
     # Documents compete within pools, which are named by their first place: a pair, a shuffle, or the whole list.
     in_pair = shown.place - 1 - (shown.place - number) % 2
-    first = np.where((kind == _PAIRS) & (shown.place >= number), in_pair, shown.place - 1)
-    first[(kind > _SHUFFLE) | ((kind == _SHUFFLE) & (shown.place <= number))] = 0
+    first = np.where((kind == PAIRS) & (shown.place >= number), in_pair, shown.place - 1)
+    first[(kind > SHUFFLED) | ((kind == SHUFFLED) & (shown.place <= number))] = 0
     start = np.full(block.n_documents, -1)
     start[shown.row] = first
     query = np.repeat(np.arange(n), np.diff(block.offsets))
-    start[(start < 0) & (shown.kind[query] > _SHUFFLE)] = 0
+    start[(start < 0) & (shown.kind[query] > SHUFFLED)] = 0
     pool = query * (int(shown.place.max(initial=0)) + 1) + start
     greater, tied, size = (counts[shown.row] for counts in _ranks(pool, scores, start >= 0))
     at = shown.place - 1 - first
     left = np.where(is_drawn[shown.query], greater + tied - at, tied)
-    chance = np.where(np.isnan(shown.propensity) & (kind <= _SHUFFLE), 1 / np.maximum(size, 1), shown.propensity)
+    chance = np.where(np.isnan(shown.propensity) & (kind <= SHUFFLED), 1 / np.maximum(size, 1), shown.propensity)
     ratio = np.where((greater <= at) & (at < greater + tied), 1 / np.maximum(left, 1), 0.0) / chance
 
     lengths = np.bincount(shown.query, minlength=n)
     is_random = np.bincount(shown.query, shown.propensity < 1, n) > 0
     bad = shown.place > lengths[shown.query]  # a place above has no document
     bad |= np.isnan(ratio) & (shown.place <= n_places)
-    bad |= (kind == _SHUFFLE) & (shown.place <= number) & ~(np.abs(chance * size - 1) < _ROUNDING)
+    bad |= (kind == SHUFFLED) & (shown.place <= number) & ~(np.abs(chance * size - 1) < _ROUNDING)
     # The last of all candidates is certain: if it is not, the log lacks those that were not shown.
     is_last = shown.place == np.diff(block.offsets)[shown.query]
     bad |= is_drawn[shown.query] & is_last & (shown.propensity < 1 - _ROUNDING)
-    usable = (shown.kind < _NONE) | ((shown.kind == _OTHER) & is_random)
+    usable = (shown.kind < NONE) | ((shown.kind == OTHER) & is_random)
     usable &= np.bincount(shown.query, bad, n) == 0
 
     width = min(n_places, int(shown.place.max(initial=1)))
@@ -187,8 +172,8 @@ class ClickValues:
 
 def count_policies(kind: Ints, used: Bools) -> dict[str, tuple[int, int]]:
     """Return how many impressions of each kind of policy are used, and how many are not."""
-    counts = [np.bincount(kind[chosen], minlength=len(_KINDS)).tolist() for chosen in (used, ~used)]
-    return {name: pair for name, pair in zip(_KINDS, zip(*counts, strict=True), strict=True) if any(pair)}
+    counts = [np.bincount(kind[chosen], minlength=len(KINDS)).tolist() for chosen in (used, ~used)]
+    return {name: pair for name, pair in zip(KINDS, zip(*counts, strict=True), strict=True) if any(pair)}
 
 
 def describe_policies(policies: Mapping[str, tuple[int, int]]) -> str:

@@ -86,8 +86,8 @@ class Trace:
         return Trace(values, self.masses[rounds], None if self.query_weights is None else self.query_weights[rounds])
 
     def __repr__(self) -> str:
-        means = ", ".join(f"{measure} {self.mean(measure):.4f}" for measure in self._values)
-        return f"Trace({len(self)} rounds, {self.n_updates} updates, {means})"
+        means = "".join(f", {measure} {self.mean(measure):.4f}" for measure in self._values)
+        return f"Trace({len(self)} rounds, {self.n_updates} updates{means})"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the means, overall and over the last tenth of the rounds."""
@@ -299,6 +299,8 @@ class Trace:
         from perceptrank.evaluation.plots import draw_means
 
         chosen = parse_all(measures) if measures is not None else self.measures
+        if not chosen:
+            raise ValueError("there is nothing to plot: no measure was recorded, as there were no grades")
         if window is None:
             curves = {str(measure): self.running_mean(measure) for measure in chosen}
             label = "running mean, before learning from each query"

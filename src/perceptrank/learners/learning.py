@@ -15,7 +15,7 @@ from perceptrank.learners.clicks.impression import answers_in, kinds_in
 from perceptrank.learners.model import Model, as_learned, named, transformed
 from perceptrank.learners.tally import UPDATES
 from perceptrank.measures import NDCG, Measure, parse
-from perceptrank.stream.columns import RELEVANCE
+from perceptrank.stream.columns import CLICKED, PLACE, RELEVANCE
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream, missing_columns
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
@@ -94,6 +94,8 @@ def check_policies(learner: Learner, model: Model, stream: QueryStream) -> None:
     for part in learner.model.learners:
         check_policies(part, model, stream)
     if learner.takes == "clicks" and not (model.has_begun and model.tally[UPDATES] > 0):
+        if not {PLACE, CLICKED} <= stream.columns.keys():
+            raise missing_columns(stream, learner.name, (PLACE, CLICKED))
         cast("ClickLearner", learner).check_policies(kinds_in(stream))
 
 

@@ -194,7 +194,7 @@ def algorithms(*, clicks: bool = False) -> dict[str, type[Learner]]:
      'oap-bpm', 'opauc', 'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2',
      'structured-ndcg', 'sum', 'svm-map', 'toppush', 'tournament', 'uneven-margins']
     >>> list(algorithms(clicks=True))
-    ['clicks', 'pdgd']
+    ['3pr', 'clicks', 'examined', 'fair-pairs', 'ips-listwise', 'pdgd', 'rtop-k']
     """
     kinds = {name: kind for name, kind in REGISTRY.all().items() if kind.learns and not is_wrapper(kind)}
     return {name: kind for name, kind in kinds.items() if (kind.takes == "clicks") == clicks}

@@ -170,6 +170,27 @@ def prank(margin: float = 0.0) -> Theorem:
     )
 
 
+def examined(relative_margin: float = 1.0) -> Theorem:
+    """Bound the loss of the listwise perceptron on examined documents (T3)."""
+    return replace(
+        listwise(relative_margin, surrogate="slam"),
+        statement="observed loss ≤ (1 + 2ρ) D²/γ², expected loss ≤ that / π",
+        assumption="a linear ranker has margin γ on relevance; users click what is relevant and examined, any two "
+        "documents with probability π or more; rankings by the current weights",
+    )
+
+
+def perturbed() -> Theorem:
+    """Bound the gain, by a vector u of norm U, of the steps Δ of the perturbed preference perceptron."""
+    return Theorem("Σ u·Δ ≤ U √(D² M + 2A), A = Σ w·Δ", assumption="weights start at 0; any users; M the weight moved")
+
+
+def fair_pairs() -> Theorem:
+    """Bound the misordered neighbours by the loss of any ranker u (C1, C2); m_t are the margins, N_t the evidence."""
+    assumption = "fair pairs; weights start at 0; rankings by the current weights; top-down users if logistic"
+    return Theorem("expected misordered ≤ u's loss + U² m_T/2 + Σ D² (N_t - N_(t-1))/2m_t", assumption=assumption)
+
+
 def gradient_descent() -> Theorem:
     """State that a learner has the regret of online gradient descent in its surrogate, but no bound in a measure."""
     return Theorem("the regret of gradient descent")

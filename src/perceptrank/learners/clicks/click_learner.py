@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from perceptrank.clicks.policies import Policy
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.clicks.lists import place_counts
 from perceptrank.learners.clicks.showing import Showing
@@ -40,6 +41,16 @@ class ClickLearner(Showing, Startable, CompiledLearner):
     explores: ClassVar[str] = "none"
     policies: ClassVar[tuple[str, ...]] = ()
 
+    def own_policy(self, model: Model) -> str | Policy:
+        """Return the exploration policy for the next list.
+
+        Parameters
+        ----------
+        model : Model
+            The model with its counts.
+        """
+        return self.explores
+
     def sharpness(self, model: Model) -> float | None:
         """Return the standard deviation of the scores that Plackett-Luce draws a list by, None for those of the model.
 
@@ -60,12 +71,13 @@ class ClickLearner(Showing, Startable, CompiledLearner):
         Parameters
         ----------
         kinds : set of str
-            Such as "fair-pairs"; "" for lists that nothing is known of.
+            Such as "fair-pairs"; "other" for lists that nothing is known of.
         """
         if self.policies and not kinds & set(self.policies):
+            known = [kind if kind != "other" else "policies that are not known" for kind in sorted(kinds)]
             raise ValueError(
                 f"{self.name} learns from lists that were randomised by {' or '.join(self.policies)}, as the column "
-                f"policy says, got {' and '.join(sorted(kind or 'none that is known' for kind in kinds))}: a click may "
+                f"policy says, got {' and '.join(known)}: a click may "
                 "then be due to the place alone. Use `examined` if the log has the column examined, `ips-listwise` "
                 "with estimates of position bias, or `clicks.judgements`"
             )

@@ -8,29 +8,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from perceptrank.clicks.policies import KINDS, NONE, OTHER, PAIRS, policy_kind, policy_kinds
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.columns import CLICKED, EXAMINED, PLACE, POLICY, PROPENSITY, find_column
 from perceptrank.stream.query_stream import QueryStream, missing_columns
 from perceptrank.stream.sparse import AnyFeatures
 
-# A row of answers is a document: its place, whether it was clicked and examined, its propensity, and the code of the
-# policy that showed it. Codes of fair pairs say where the first pair starts.
+# A row of answers is a document: its place, whether it was clicked and examined, its propensity, and the kind of policy
+# that showed it, which for fair pairs from place 2 on has a code of its own.
 AT, CLICK, SEEN, CHANCE, KIND, N_ANSWERS = range(6)
-OTHER, FAIR_FROM_1, FAIR_FROM_2, PLACKETT_LUCE, SHUFFLE, NONE = range(6)
-_CODES = {"none": NONE, "fair-pairs:1": FAIR_FROM_1, "fair-pairs:2": FAIR_FROM_2}
-_PREFIXES = {"plackett-luce": PLACKETT_LUCE, "shuffle": SHUFFLE}
+PAIRS_FROM_2 = -1
 _CLICKS, _EXAMINED = replace(find_column(CLICKED), argument="clicks"), find_column(EXAMINED)
 
 
 def kinds_in(stream: QueryStream) -> set[str]:
     """Return the kinds of policies that showed the impressions of a stream, such as "fair-pairs"."""
-    texts = set(stream.columns[POLICY].tolist()) if POLICY in stream.columns else {""}
-    return {text.partition(":")[0] for text in texts}
+    return {KINDS[kind] for kind in np.unique(policy_kinds(stream)[0]).tolist()}
 
 
-def policy_code(policy: str) -> int:
-    """Return the code of a policy, given as the column ``policy`` has it."""
-    return _CODES.get(policy) or _PREFIXES.get(policy.partition(":")[0], OTHER)
+def policy_code(kind: Any, number: Any) -> Any:
+    """Return the code of a kind of policy with its number, or of several."""
+    return np.where((kind == PAIRS) & (number == 2), PAIRS_FROM_2, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +54,11 @@ class Impression:
     order: Ints
     propensity: Floats
     policy: str
+
+    def __post_init__(self) -> None:
+        rows, m = self.order.tolist(), self.X.shape[0]
+        if len(set(rows)) < len(rows) or not all(0 <= row < m for row in rows):
+            raise ValueError(f"order must be different rows of the {m} documents, got {rows}")
 
     def columns(self, clicks: npt.ArrayLike, examined: npt.ArrayLike | None = None) -> dict[str, Any]:
         """Return the impression as the columns of a log: one value per document, and the policy.
@@ -96,7 +99,7 @@ def answers_of(impression: Impression, clicks: npt.ArrayLike, examined: npt.Arra
     columns = impression.columns(clicks, examined)
     answers = np.empty((impression.X.shape[0], N_ANSWERS))
     answers[:, AT], answers[:, CLICK], answers[:, CHANCE] = columns[PLACE], columns[CLICKED], columns[PROPENSITY]
-    answers[:, SEEN], answers[:, KIND] = columns.get(EXAMINED, np.nan), policy_code(impression.policy)
+    answers[:, SEEN], answers[:, KIND] = columns.get(EXAMINED, np.nan), policy_code(*policy_kind(impression.policy))
     return answers
 
 
@@ -108,15 +111,12 @@ def answers_in(stream: QueryStream, needing: str) -> Floats:
     answers = np.empty((stream.n_documents, N_ANSWERS))
     for name, place in ((PLACE, AT), (CLICKED, CLICK), (EXAMINED, SEEN), (PROPENSITY, CHANCE)):
         answers[:, place] = columns.get(name, np.nan)
-    known: dict[str, int] = {}
-    texts = columns[POLICY].tolist() if POLICY in columns else [""] * len(stream)
-    codes = [known.setdefault(text, policy_code(text)) if text not in known else known[text] for text in texts]
-    answers[:, KIND] = np.repeat(np.array(codes, dtype=np.float64), np.diff(stream.offsets))
+    answers[:, KIND] = np.repeat(policy_code(*policy_kinds(stream)), np.diff(stream.offsets))
     unknown = (answers[:, AT] > 0) & np.isnan(answers[:, CHANCE]) & ~np.isin(answers[:, KIND], (OTHER, NONE))
     if unknown.any():
         q = int(np.searchsorted(stream.offsets, np.argmax(unknown), side="right")) - 1
         raise ValueError(
-            f"{needing} needs the propensity of every document that {texts[q]} has shown: the column is missing, or is "
-            f"NaN in impression {stream.qids[q]}"
+            f"{needing} needs the propensity of every document that {columns[POLICY][q]} has shown: the column is "
+            f"missing, or is NaN in impression {stream.qids[q]}"
         )
     return answers

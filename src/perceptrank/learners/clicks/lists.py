@@ -14,21 +14,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from perceptrank.clicks.policies import DRAWN, PAIRS, SHUFFLED
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints, Rows
 from perceptrank.kernels.compiled import compiled, helper, specialise
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch, borrow_scratch
-from perceptrank.learners.clicks.impression import (
-    AT,
-    CHANCE,
-    CLICK,
-    FAIR_FROM_1,
-    FAIR_FROM_2,
-    KIND,
-    PLACKETT_LUCE,
-    SEEN,
-    SHUFFLE,
-)
+from perceptrank.learners.clicks.impression import AT, CHANCE, CLICK, KIND, PAIRS_FROM_2, SEEN
 from perceptrank.learners.rounds import Pass, close_query, open_query
 from perceptrank.learners.tally import UPDATES, Block, Iterates, Record
 
@@ -38,7 +29,8 @@ LARGEST_ODDS = 1e100
 # What the rule of a click learner takes: scores of all documents; the documents shown, by place; the places, clicks,
 # examinations and propensities of these; the code of the policy, how many updates there were, the weight of the query.
 List: TypeAlias = tuple[Floats, Ints, tuple[Floats, Floats, Floats, Floats], int, float, float]
-Counts: TypeAlias = tuple[Floats, ...]  # clicks and showings per place, and what else a learner keeps
+# Clicks and showings per place, the evidence that rules may count, and what else a learner keeps; for rules, the tally.
+Counts: TypeAlias = tuple[Floats, ...]
 
 
 @helper
@@ -48,11 +40,11 @@ def swap_share(kind: int, p: int, r: int, places: Floats, chances: Floats) -> fl
     It is 1/2 where the policy shows both orders equally often, and 0 where it would never have shown the other, or
     where what stood between the two is not known.
     """
-    if kind == SHUFFLE:
+    if kind == SHUFFLED:
         return 0.5 if chances[p] < 1.0 and chances[r] < 1.0 else 0.0
     if places[r] - places[p] != r - p:
         return 0.0
-    if kind == PLACKETT_LUCE:
+    if kind == DRAWN:
         # In units of D at place p; h is the ratio of the two probabilities.
         left, odds = 1.0, 1.0
         for place in range(p, r):
@@ -65,7 +57,7 @@ def swap_share(kind: int, p: int, r: int, places: Floats, chances: Floats) -> fl
             odds *= left / rest if rest > left / LARGEST_ODDS else LARGEST_ODDS
             odds = odds if odds < LARGEST_ODDS else LARGEST_ODDS
         return odds / (1.0 + odds)
-    starts_pair = (kind == FAIR_FROM_1 and places[p] % 2 == 1) or (kind == FAIR_FROM_2 and places[p] % 2 == 0)
+    starts_pair = (kind == PAIRS and places[p] % 2 == 1) or (kind == PAIRS_FROM_2 and places[p] % 2 == 0)
     if r == p + 1 and starts_pair:
         return 1.0 - chances[p]
     return 0.0
@@ -105,17 +97,13 @@ def agreement_pass(
 ) -> None:
     """Write how much the order of scores agrees with the clicks of each impression, NaN if nothing can be said."""
     for q in range(len(offsets) - 1):
-        start = offsets[q]
-        n, kind, is_known = (
-            order_list(answers, start, offsets[q + 1] - start, floats, ints),
-            answers[start, KIND],
-            False,
-        )
-        shown, clicks, chances, value = ints[0], floats[2], floats[4], 0.0
+        start, value, is_known = offsets[q], 0.0, False
+        n = order_list(answers, start, offsets[q + 1] - start, floats, ints)
+        kind, shown, clicks, chances = int(answers[start, KIND]), ints[0], floats[2], floats[4]
         for p in range(n - 1):
             for r in range(p + 1, n):
                 preferred = clicks[p] - clicks[r]
-                share = swap_share(int(kind), p, r, floats[1], chances) if preferred != 0.0 else 0.0
+                share = swap_share(kind, p, r, floats[1], chances) if preferred != 0.0 else 0.0
                 lead = scores[start + shown[p]] - scores[start + shown[r]]
                 value += preferred * share * (1.0 if lead > 0.0 else -1.0 if lead < 0.0 else 0.0)
                 is_known |= share > 0.0
@@ -143,7 +131,7 @@ def keep_scores(settings: Any, block: Block, q: int, counts: Counts, scores: Flo
 
 
 @helper
-def keep_weights(settings: Any, state: Iterates, counts: Counts) -> None:
+def keep_weights(settings: Any, state: Iterates, counts: Counts, weight: float) -> None:
     """Change nothing after an update."""
 
 
@@ -169,12 +157,13 @@ def learn_lists(
             kind = int(answers[offsets[q], KIND])
             prepare(settings, block, q, counts, scores)
             shown = scores[:m], ints[0][:n], given, kind, n_updates, weight
-            mass = rule(settings, shown, counts, coefficients[:m], rows)
+            known = counts[0], counts[1], counts[2], state[2]
+            mass = rule(settings, shown, known, coefficients[:m], rows)
         rate = learning_rate * decay**n_updates if decay < 1.0 else learning_rate
         if not close_query(rate, block, q, mass, coefficients, moved, vectors[1], state, record):
             return q
         if mass > 0.0:
-            follow(settings, state, counts)
+            follow(settings, state, counts, weight)
         if weight > 0.0:
             count_places(listed[1], listed[2], n, weight, counts)
     return len(offsets) - 1
@@ -202,5 +191,5 @@ def click_pass(
 
 
 def place_counts() -> dict[str, Floats]:
-    """Return the counts of clicks and showings per place, before anything was learned."""
-    return {"place_clicks": np.zeros(N_PLACES), "place_shown": np.zeros(N_PLACES)}
+    """Return clicks and showings per place, and the evidence that rules may count, before anything was learned."""
+    return {"place_clicks": np.zeros(N_PLACES), "place_shown": np.zeros(N_PLACES), "evidence": np.zeros(1)}

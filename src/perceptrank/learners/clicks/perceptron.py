@@ -75,7 +75,7 @@ subtract_production = by_layout(subtract_dense, keep_scores)  # sparse features 
 
 
 @helper
-def follow_production(settings: tuple[float], state: Iterates, counts: Counts) -> None:
+def follow_production(settings: tuple[float], state: Iterates, counts: Counts, weight: float) -> None:
     """Weigh production's score anew, after an update."""
     (before,), weights, production = settings, state[0], counts[3]
     if before > 0.0:

@@ -122,7 +122,7 @@ def show_list(
     model.check_features(features.shape[1], names)
     model = ready_model(learner, features.shape[1], names, sparse=isinstance(features, SparseFeatures), model=model)
     leaf, state = leaf_of(learner, model)
-    chosen = as_policy(leaf.explores if policy is None else policy)
+    chosen = as_policy(leaf.own_policy(state) if policy is None else policy)
     if chosen.name != "none":  # which a service may show now and then, to learn nothing from it
         leaf.check_policies({chosen.name})
     shown: Shown = chosen.show(_scores_to_show(leaf, state, model, features, names, chosen), n, rng)
