@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "learners"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
 DRAWN = sorted(path.stem for path in (FOLDER / "figures").glob("*.svg"))
-OFTEN = ("kernel", "prank", "tournament", "sum")  # one of each kind; the others are drawn in `make deep`
+OFTEN = ("kernel", "prank", "clicks", "tournament", "sum")  # one of each kind; the others are drawn in `make deep`
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def script():
 
     yield draw
     sys.path.remove(str(FOLDER / "figures"))
-    for name in ("draw", "updates", "streams", "plots"):
+    for name in ("draw", "updates", "lists", "streams", "plots"):
         sys.modules.pop(name, None)
 
 

@@ -11,6 +11,7 @@ mpl.use("svg")
 from matplotlib import pyplot as plt
 
 sys.path.insert(0, str(Path(__file__).parent))
+import lists
 import plots
 import streams
 import updates
@@ -22,12 +23,15 @@ mpl.rcParams.update(
 )
 
 
-FIGURES = [*updates.UPDATES, *streams.STREAMS]
+FIGURES = [*updates.UPDATES, *lists.LISTS, *streams.STREAMS]
 
 
 def compute(name: str) -> dict[str, Any]:
     """The numbers of a figure, as they are in its file: to nine decimals, since processors differ in later ones."""
-    data = updates.compute(name) if name in updates.UPDATES else streams.STREAMS[name]()
+    if name in updates.UPDATES:
+        data = updates.compute(name)
+    else:
+        data = lists.compute(name) if name in lists.LISTS else streams.STREAMS[name]()
     rounded: dict[str, Any] = json.loads(json.dumps(data), parse_float=lambda text: round(float(text), 9) + 0.0)
     return rounded
 
@@ -38,6 +42,8 @@ def draw(name: str, data: dict[str, Any], folder: Path) -> None:
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.06)
     if name in updates.UPDATES:
         updates.draw(figure, data)
+    elif name in lists.LISTS:
+        lists.draw(figure, data)
     else:
         plots.draw(figure, name, data)
     numbers = json.dumps(data, separators=(",", ":"))

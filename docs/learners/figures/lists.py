@@ -4,7 +4,8 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from updates import AFTER, BEFORE, FAINT, GRADES, INK, NAMES, TRACE, X, arrow, document, state_of
+import updates
+from updates import GRADES, NAMES, TRACE, X, state_of
 
 import perceptrank as pr
 from perceptrank.learners.clicks.click_learner import ClickLearner
@@ -61,71 +62,20 @@ def show(learner: ClickLearner, query: np.ndarray, order: list[int], rng: np.ran
 def draw(figure: Any, data: dict[str, Any]) -> None:
     """The documents in the plane with the weights before and after, the list with its clicks, and the new ranking."""
     plane, columns = figure.subplots(1, 2, width_ratios=(1, 1.28))
-    draw_plane(plane, data)
-    draw_columns(columns, data)
+    updates.draw_plane(plane, data)
+    gains, discounts = 2.0**GRADES - 1.0, 1.0 / np.log2(np.arange(2, len(X) + 2))
+    ndcg = float(gains[SHOWN] @ discounts / (np.sort(gains)[::-1] @ discounts))
+    updates.draw_columns(columns, data | {"before": {"order": SHOWN, "ndcg": ndcg, "scores": []}}, first="shown")
+    for place in np.flatnonzero(CLICKS):
+        pointer(plane, *X[SHOWN[place]])
+        pointer(columns, 1.2, place + 0.6)
     title = f"{data['learner']}   {data['policy'].partition(':')[0]}"
-    figure.suptitle(title, x=0.012, ha="left", fontsize=8, color=INK, family="monospace")
-
-
-def draw_plane(axes: Any, data: dict[str, Any]) -> None:
-    """Documents, and arrows for the weights, in units of those before the update."""
-    axes.set(xlim=(-2.1, 2.1), ylim=(-2.1, 2.1), xticks=[], yticks=[], aspect="equal")
-    axes.set_xlabel("feature 1", color=INK)
-    axes.set_ylabel("feature 2", color=INK)
-    axes.axhline(0, color=FAINT, linewidth=0.6, zorder=0)
-    axes.axvline(0, color=FAINT, linewidth=0.6, zorder=0)
-    unit = 1.0 / float(np.linalg.norm(data["before"]["weights"]))
-    for moment, colour in (("before", BEFORE), ("after", AFTER)):
-        weights = np.array(data[moment]["weights"])
-        far = 4 * weights / np.linalg.norm(weights)
-        axes.plot([0, far[0]], [0, far[1]], color=colour, linewidth=0.8, dashes=(2, 3), zorder=0)
-        arrow(axes, unit * weights, colour, linewidth=2.4)
-    for place, i in enumerate(SHOWN):
-        document(axes, *X[i], GRADES[i], size=13)
-        axes.annotate(NAMES[i], X[i], (7, 5), textcoords="offset points", color=INK, style="italic")
-        if CLICKS[place]:
-            pointer(axes, *X[i])
+    figure.suptitle(title, x=0.012, ha="left", fontsize=8, color=updates.INK, family="monospace")
 
 
 def pointer(axes: Any, x: float, y: float) -> None:
-    """A mouse pointer on a document that was clicked."""
-    outline = np.array([[0, 0], [0, -10], [2.4, -7.8], [4.2, -11.6], [5.8, -10.8], [4.1, -7.2], [7.2, -7.0]])
-    marker = [(a - 1.5, b + 1.0) for a, b in outline]
-    axes.plot(x, y, marker=marker, markersize=13, color=AFTER, markeredgecolor="white", markeredgewidth=0.7, zorder=6)
-
-
-def draw_columns(axes: Any, data: dict[str, Any]) -> None:
-    """How much of each document was added, the list as shown with its clicks, and the ranking after the update."""
-    axes.set(xlim=(-3.1, 4.2), ylim=(7.3, -0.75))
-    axes.axis("off")
-    added = np.array(data["added"])
-    largest = max(np.abs(added).max(), 1e-12)
-    after = data["after"]["order"]
-    for x, text, colour in ((-1.3, "added", AFTER), (1.2, "shown", BEFORE), (3.3, "after", AFTER)):
-        axes.text(x, -0.35, text, ha="center", color=colour, weight="bold")
-    axes.plot([-1.3, -1.3], [0.1, 6.1], color=BEFORE, linewidth=0.8)
-    for place, i in enumerate(SHOWN):
-        y, length = place + 0.6, 0.85 * added[i] / largest
-        if abs(length) > 1e-9:
-            axes.barh(y, length, left=-1.3, height=0.5, color=AFTER)
-        text = f"{added[i]:+.2f}".replace("-", "−") if abs(length) > 1e-9 else "0"
-        side = 1 if length > 0 or text == "0" else -1
-        align = "left" if side > 0 else "right"
-        axes.text(-1.3 + length + 0.1 * side, y, text, va="center", ha=align, fontsize=7, color=INK)
-        new = after.index(i)
-        axes.plot([1.2, 3.3], [y, new + 0.6], color=AFTER if new < place else FAINT, linewidth=1.2, zorder=0)
-        axes.text(0.72, y, NAMES[i], va="center", ha="right", color=INK, style="italic")
-        axes.text(3.78, new + 0.6, NAMES[i], va="center", ha="left", color=INK, style="italic")
-        document(axes, 1.2, y, GRADES[i])
-        document(axes, 3.3, new + 0.6, GRADES[i])
-        if CLICKS[place]:
-            pointer(axes, 1.2, y)
-    worth = {"before": shown_ndcg(), "after": data["after"]["ndcg"]}
-    for moment, x in (("before", 1.2), ("after", 3.3)):
-        axes.text(x, 7.0, f"NDCG {worth[moment]:.2f}", ha="center", color=INK, fontsize=8)
-
-
-def shown_ndcg() -> float:
-    """NDCG of the list as it was shown."""
-    gains, discounts = 2.0**GRADES - 1.0, 1.0 / np.log2(np.arange(2, len(X) + 2))
-    return float(gains[SHOWN] @ discounts / (np.sort(gains)[::-1] @ discounts))
+    """A mouse pointer at the edge of a document that was clicked."""
+    outline = np.array([(0, 0), (0, -10), (2.4, -7.8), (4.2, -11.6), (5.8, -10.8), (4.1, -7.2), (7.2, -7), (0, 0)])
+    corners = outline + np.array([3.0, -2.0])  # in points, from the middle of the document
+    size = 2 * np.abs(corners).max()
+    axes.plot(x, y, marker=corners, markersize=size, color="black", mec="white", mew=0.8, zorder=6)

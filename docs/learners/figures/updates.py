@@ -163,7 +163,7 @@ def document(axes: Any, x: float, y: float, grade: int, size: float = 14) -> Non
     axes.annotate(str(grade), (x, y), ha="center", va="center_baseline", color=ink, fontsize=8, zorder=5)
 
 
-def draw_columns(axes: Any, data: dict[str, Any]) -> None:
+def draw_columns(axes: Any, data: dict[str, Any], first: str = "before") -> None:
     """How much of each document was added, in the order before, and the two rankings, joined by lines."""
     axes.set(xlim=(-3.1, 4.2), ylim=(7.3, -0.75))
     axes.axis("off")
@@ -171,7 +171,7 @@ def draw_columns(axes: Any, data: dict[str, Any]) -> None:
     largest = max(np.abs(added).max(), 1e-12)
     before, after = data["before"]["order"], data["after"]["order"]
     what = "from its target" if "OnlineRidge" in data["learner"] else "added"
-    for x, text, colour in ((-1.3, what, AFTER), (1.2, "before", BEFORE), (3.3, "after", AFTER)):
+    for x, text, colour in ((-1.3, what, AFTER), (1.2, first, BEFORE), (3.3, "after", AFTER)):
         axes.text(x, -0.35, text, ha="center", color=colour, weight="bold")
     axes.plot([-1.3, -1.3], [0.1, 6.1], color=BEFORE, linewidth=0.8)
     for place, i in enumerate(before):
