@@ -133,8 +133,11 @@ def test_learning_from_a_user_improves_the_ranking(kind):
     assert pr.evaluate(ranker, stream, "ndcg@10").mean("ndcg@10") > before + 0.05
 
 
-@every_kind
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, id=name, marks=() if name == "clicks" else pytest.mark.deep) for name, kind in CLICKS.items()],
+)
 def test_sparse_features_teach_the_same(kind, dtype):
     if not kind.accepts_sparse:
         return
