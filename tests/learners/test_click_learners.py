@@ -430,6 +430,8 @@ def test_a_start_from_production_ranks_as_production_until_there_is_evidence():
         )
     with pytest.raises(ValueError, match="production must name a feature"):
         pr.ClickPerceptron(production=-1)
+    with pytest.raises(ValueError, match="initial_weights must be None: give a feature that has the score"):
+        pr.ClickPerceptron(initial_weights=[1.0, 2.0])
     with pytest.raises(ValueError, match="evidence must be"):
         pr.ClickPerceptron(evidence=0)
     with pytest.raises(TypeError, match="dense features"):

@@ -165,6 +165,8 @@ def learn(
     if traces or as_json:
         title = "Learned from clicks" if traces and not whole.measures else "Ranked, measured, then learned from"
         keeping.report([row], title, facts, start, as_json=as_json)
+    if getattr(learner, "production", "") is None and not as_json:
+        say("started from nothing; --set production=FEATURE starts from the ranker whose score that feature has")
     if traces and keeping.alerts and not as_json:
         alarms = [str(change) for change in changes] or ["no alarm, rankings have not become worse"]
         for alarm in alarms:

@@ -17,7 +17,7 @@ from perceptrank.learners.model import Model
 from perceptrank.learners.starting import Beginning
 from perceptrank.learners.tally import UPDATES, Block, Iterates
 from perceptrank.stream.sparse import AnyFeatures
-from perceptrank.stream.validation import check_positive
+from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.transforms.transform import TransformLike
 
 SURE, UNSURE = range(2)  # sums of agreements between steps and the ranking before them, and of their squares
@@ -161,6 +161,9 @@ class ClickPerceptron(ClickLearner):
         return super().extra_state(n_features) | {"evidence": np.zeros(2), "production": np.array([-1.0, 1.0])}
 
     def _beginning(self) -> Beginning:
+        if self.initial_weights is not None:
+            rule = "must be None: give a feature that has the score of the ranker to start from, as `production`"
+            raise ParameterError("initial_weights", rule, self.initial_weights)
         return Beginning.of(None, self.positive, self.negative, self.zero, self.production)
 
     def _make_settings(self) -> tuple[Any, ...]:
