@@ -17,13 +17,14 @@ from perceptrank.io.logs import click_table, metarank, site_search, ubi
 from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import Log, join_logs
 from perceptrank.io.logs.features import FeatureTable
+from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.pairing import Settings, count_session_clicks, drop_nameless, drop_repeated, pair_documents
 from perceptrank.io.logs.placing import Votes, count_votes, place_documents
 from perceptrank.io.logs.records import Source, first_record, name_of, read_records
 from perceptrank.io.logs.report import ClickReport, Counts
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.tables.columns import listed
-from perceptrank.io.tables.delimited import as_texts, import_polars
+from perceptrank.io.tables.delimited import as_texts
 from perceptrank.stream.columns import (
     CLICKED,
     DOCID,
@@ -96,7 +97,7 @@ class ClickLog:
         counts = Counts()
         if in_memory:
             logs = list(self._read(counts))
-            yield from self._join([join_logs(import_polars(), logs)] if logs else [], counts)
+            yield from self._join([join_logs(logs)] if logs else [], counts)
             return
         folder = tempfile.mkdtemp(prefix="perceptrank-clicks-")
         try:
@@ -123,7 +124,6 @@ class ClickLog:
                 yield drop_nameless(log, counts)
 
     def _join(self, groups: Iterable[Log], counts: Counts) -> Iterator[QueryStream]:
-        pl = import_polars()
         settings = self._settings
         first_place, robots = settings.first_place, pl.Series("session", [], pl.String)
         sessions, votes = [], Votes()
@@ -172,10 +172,9 @@ class StreamBuilder:
 
     def build(self, documents: Any, queries: Any) -> QueryStream | None:
         """Return a stream of documents, sorted by query and place, and of queries; None if no document is left."""
-        pl = import_polars()
         X = np.empty((len(documents), 0), np.float32)
         if self._features is not None:
-            X, documents, queries = self._join_features(pl, documents, queries)
+            X, documents, queries = self._join_features(documents, queries)
         if not len(documents):
             return None
         numbers = documents["q"].to_numpy()
@@ -206,7 +205,7 @@ class StreamBuilder:
             None if self._features is None else self._features.names or None,
         )
 
-    def _join_features(self, pl: Any, documents: Any, queries: Any) -> tuple[Any, Any, Any]:
+    def _join_features(self, documents: Any, queries: Any) -> tuple[Any, Any, Any]:
         features, counts = self._features, self._counts
         assert features is not None
         keyed = documents.join(queries.select("q", "qid", "user_query"), on="q", how="left", maintain_order="left")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from perceptrank.io.logs.frames import count_where, pl
 from perceptrank.io.logs.pairing import Settings
 from perceptrank.io.logs.report import Counts
-from perceptrank.io.tables.delimited import import_polars
 
 _CLEAR_SHARE = 0.95  # of the votes
 _REASONS = {
@@ -45,7 +45,6 @@ class Votes(NamedTuple):
 
 def count_votes(pairs: Any) -> Votes:
     """Count what says from where ordinals are counted: their order among the hits, and where seen lists begin."""
-    pl = import_polars()
     ordinal, hit = pl.coalesce("shown", "clicked_at"), pl.col("hit")
     needed = pl.col("is_seen") & (pl.col("shown").is_not_null() | (hit & pl.col("clicked_at")).is_not_null())
     zero, one, n_needed = pairs.select((ordinal == hit - 1).sum(), one=(ordinal == hit).sum(), n=needed.sum()).row(0)
@@ -61,15 +60,13 @@ def place_documents(
     Impression events tell the places, where a query has them: what else it returned was not shown. Where it has none,
     all that it returned was shown in this order, as far as is known.
     """
-    pl = import_polars()
     is_robot = pl.col("session").is_in(robots.implode()).fill_null(False) if len(robots) else pl.lit(False)
     queries = queries.with_columns(is_robot=is_robot)
     pairs = pairs.join(queries.select("q", "is_robot"), on="q", how="left")
     base = 0 if first_place is None else first_place
     shown, at, hit = (pl.col(name) for name in ("shown", "clicked_at", "hit"))
-    counts.noted[f"positions below {base}, the first place, ignored"] += int(
-        pairs.select((pl.min_horizontal(shown, at) < base).sum()).item()
-    )
+    is_above = pl.min_horizontal(shown, at) < base
+    counts.noted[f"positions below {base}, the first place, ignored"] += count_where(pairs, is_above)
     logged, clicked = (pl.when(ordinal >= base).then(ordinal - base + 1) for ordinal in (shown, at))
     is_clicked, seen, is_seen = pl.col("n") > 0, pl.col("seen"), pl.col("is_seen")
     in_list = seen | hit.is_not_null()
@@ -102,18 +99,14 @@ def place_documents(
     pairs = pairs.with_columns(is_taken=is_taken.fill_null(False))
     dropped.append(pairs.filter("is_taken").with_columns(reason=pl.lit(5)))
     pairs = pairs.filter(~pl.col("is_taken"))
-    _count_dropped(pl, dropped, settings, counts)
+    _count_dropped(dropped, settings, counts)
     is_unseen = is_clicked & (pl.col("place") == 0)
     counts.dropped["on documents that were not shown"] += int(pairs.filter(is_unseen)["n"].sum())
-    pairs = pairs.with_columns(
-        n=pl.when(is_unseen).then(0).otherwise("n"), amount=pl.when(is_unseen).then(0.0).otherwise("amount")
-    )
-    n_robots, n_unlisted = queries.select(
-        pl.col("is_robot").sum(), (~pl.col("is_listed") & ~pl.col("is_robot")).sum()
-    ).row(0)
-    if n_robots:
+    pairs = pairs.with_columns(pl.when(~is_unseen).then(pl.col("n", "amount")).otherwise(0))
+    if n_robots := count_where(queries, pl.col("is_robot")):
         counts.left_out[f"impressions of sessions with more than {settings.max_session_clicks:,} clicks"] += n_robots
-    counts.left_out["queries whose results are unknown"] += n_unlisted
+    is_unknown = ~pl.col("is_listed") & ~pl.col("is_robot")
+    counts.left_out["queries whose results are unknown"] += count_where(queries, is_unknown)
     unknown = (
         pl.when(is_seen & (settings.impressions == "seen"))
         .then((seen | is_clicked).cast(pl.Float64))
@@ -126,7 +119,7 @@ def place_documents(
     return pairs, queries.join(pairs.select("q"), on="q", how="semi").sort("q")
 
 
-def _count_dropped(pl: Any, parts: list[Any], settings: Settings, counts: Counts) -> None:
+def _count_dropped(parts: list[Any], settings: Settings, counts: Counts) -> None:
     for part in parts:
         for reason, n_clicks, n_rows in part.group_by("reason").agg(pl.col("n").sum(), rows=pl.len()).iter_rows():
             counts.dropped[_REASONS[reason].format(limit=settings.max_session_clicks)] += n_clicks
