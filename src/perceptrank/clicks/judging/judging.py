@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.clicks.bias.sums import PositionBiasSums
 from perceptrank.clicks.judging import models
 from perceptrank.clicks.judging.judgements import Judgements
-from perceptrank.clicks.judging.sums import CountTable, JudgementSums
+from perceptrank.clicks.judging.sums import JudgementSums
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.texts import Texts
@@ -114,7 +114,7 @@ def judgements(
     1 0.51 (0.47 to 0.54) 2.0
     2 0.11 (0.09 to 0.13) 0.0
     """
-    bounds = check_settings(model, thresholds, confidence, has_bias=bias is not None)
+    bounds = _check_settings(model, thresholds, confidence, has_bias=bias is not None)
     known = None if bias is None else bias if isinstance(bias, PositionBias) else _as_bias(bias)
     sums, known = _count(streams, known, is_needed=model == "position")
     table = sums.table()
@@ -123,10 +123,34 @@ def judgements(
         raise ValueError(f"no document with an id was shown: {why}")
     settings = models.Settings(prior, confidence, progress)
     result = _OTHERS[model](table, settings) if known is None else models.position_based(table, known, settings)
-    return _sorted(sums, table, result, model, bounds, confidence, known)
+    first = table.firsts
+    last = np.append(first[1:], len(table.pair)) - 1
+    is_graded = result.identified & ~np.isnan(result.low)
+    columns = vars(result) | {
+        "query": np.array(sums.queries, object)[table.query[first]],
+        "docid": np.array(sums.documents, object)[table.document[first]],
+        "grade": np.where(is_graded, find_grades(result.low, result.high, bounds), np.nan),
+        "clicks": table.per_pair(table.clicks),
+        "shown": table.per_pair(table.shown),
+        "smallest_place": table.place[first],
+        "largest_place": table.place[last],
+        "reason": np.array(result.reason, object),
+    }
+    estimate = np.where(np.isnan(result.estimate), -np.inf, result.estimate)
+    order = np.lexsort((table.document[first], -estimate, table.query[first]))
+    notes = [f"{sums.n_nameless:,} shown documents without an id are not judged"] if sums.n_nameless else []
+    return Judgements(
+        **{name: Texts(column[order]) if column.dtype == object else column[order] for name, column in columns.items()},
+        model=model,
+        thresholds=bounds,
+        confidence=float(confidence),
+        n_impressions=sums.n_impressions,
+        notes=tuple(notes),
+        bias=known,
+    )
 
 
-def check_settings(model: str, thresholds: Sequence[float], confidence: float, *, has_bias: bool) -> tuple[float, ...]:
+def _check_settings(model: str, thresholds: Sequence[float], confidence: float, *, has_bias: bool) -> tuple[float, ...]:
     """Return the thresholds as numbers; raise `ValueError` if an argument of `judgements` is invalid."""
     check_choice("model", model, get_args(ClickModel))
     check_confidence(confidence)
@@ -190,48 +214,3 @@ def find_grades(low: Floats, high: Floats, thresholds: Sequence[float]) -> Float
     """
     band = np.searchsorted(thresholds, low, side="right")
     return np.where(band == np.searchsorted(thresholds, high, side="right"), band, np.nan)
-
-
-def _sorted(
-    sums: JudgementSums,
-    table: CountTable,
-    result: models.Estimates,
-    model: str,
-    thresholds: tuple[float, ...],
-    confidence: float,
-    bias: PositionBias | None,
-) -> Judgements:
-    """Return judgements in the order of queries, and by estimates within a query."""
-    first = np.unique(table.pair, return_index=True)[1]
-    last = np.append(first[1:], len(table.pair)) - 1
-    estimate = np.where(np.isnan(result.estimate), -np.inf, result.estimate)
-    order = np.lexsort((table.document[first], -estimate, table.query[first]))
-    grades = find_grades(result.low, result.high, thresholds)
-    is_graded = result.identified & ~np.isnan(result.low)
-    queries, documents = sums.queries, sums.documents
-    notes = [f"{sums.n_nameless:,} shown documents without an id are not judged"] if sums.n_nameless else []
-    columns: dict[str, Any] = {
-        "grade": np.where(is_graded, grades, np.nan),
-        "estimate": result.estimate,
-        "low": result.low,
-        "high": result.high,
-        "clicks": table.per_pair(table.clicks),
-        "shown": table.per_pair(table.shown),
-        "exposure": result.exposure,
-        "smallest_place": table.place[first],
-        "largest_place": table.place[last],
-        "prior_share": result.prior_share,
-        "identified": result.identified,
-    }
-    return Judgements(
-        query=Texts(queries[i] for i in table.query[first][order].tolist()),
-        docid=Texts(documents[i] for i in table.document[first][order].tolist()),
-        reason=Texts(result.reason[i] for i in order.tolist()),
-        **{name: values[order] for name, values in columns.items()},
-        model=model,
-        thresholds=thresholds,
-        confidence=float(confidence),
-        n_impressions=sums.n_impressions,
-        notes=tuple(notes),
-        bias=bias,
-    )

@@ -36,6 +36,11 @@ class CountTable(NamedTuple):
         """Sum values of the rows for each document of a query."""
         return np.bincount(self.pair, values).astype(float)
 
+    @property
+    def firsts(self) -> Ints:
+        """First row of each document of a query, that of its smallest place."""
+        return np.unique(self.pair, return_index=True)[1]
+
 
 class JudgementSums:
     """Sums of a log, or of a part of it, from which judgements are made.
