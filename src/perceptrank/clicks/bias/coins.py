@@ -7,7 +7,9 @@ are in proportion to its examination. Each policy needs a few sums per place, so
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,23 +40,24 @@ class Coin:
         return 0.5 if self.kind == "fair-pairs" else 1 / self.number
 
 
-@dataclass(frozen=True)
-class CoinCounts:
+class CoinCounts(NamedTuple):
     """Sums of one policy: impressions and clicks per place, and clicks of pairs of places in the same impression."""
 
     shown: Floats
     clicks: Floats
     together: Floats
 
-    def widened(self, n_places: int) -> CoinCounts:
-        """Return the same sums for more places."""
-        more = (0, n_places - len(self.shown))
-        return CoinCounts(np.pad(self.shown, more), np.pad(self.clicks, more), np.pad(self.together, more))
 
-    def __add__(self, other: CoinCounts) -> CoinCounts:
-        n = max(len(self.shown), len(other.shown))
-        a, b = self.widened(n), other.widened(n)
-        return CoinCounts(a.shown + b.shown, a.clicks + b.clicks, a.together + b.together)
+def padded_sum(a: Floats, b: Floats) -> Floats:
+    """Add vectors, or square matrices, of which one may have fewer places."""
+    n = max(len(a), len(b))
+    return np.pad(a, (0, n - len(a))) + np.pad(b, (0, n - len(b)))
+
+
+def add_counts(a: Mapping[Coin, CoinCounts], b: Mapping[Coin, CoinCounts]) -> dict[Coin, CoinCounts]:
+    """Add the sums of two logs."""
+    both = {coin: CoinCounts(*map(padded_sum, a[coin], b[coin])) for coin in a.keys() & b.keys()}
+    return {**a, **b, **both}
 
 
 def count_coins(
@@ -84,8 +87,7 @@ def count_coins(
             chances[at] = propensity[rows]
         lengths = width - np.argmax(shown[:, ::-1], axis=1)
         for coin, chosen in _coins(match["kind"], int(match["number"]), lengths):
-            new = _count(coin, shown[chosen], clicks[chosen], chances[chosen])
-            counts[coin] = counts[coin] + new if coin in counts else new
+            counts = add_counts(counts, {coin: _count(coin, shown[chosen], clicks[chosen], chances[chosen])})
     return counts, n_known
 
 

@@ -64,8 +64,7 @@ class PositionBias:
     confidence: float = 0.95
 
     def __str__(self) -> str:
-        header = ["place", "examination", f"{self.confidence * 100:g}% interval", "clicks", "shown"]
-        rows = [header, *([row[name] for name in header] for row in self.rows())]
+        rows = [list(self.rows()[0]), *(list(row.values()) for row in self.rows())]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(

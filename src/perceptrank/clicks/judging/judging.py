@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -139,8 +139,10 @@ def judgements(
     estimate = np.where(np.isnan(result.estimate), -np.inf, result.estimate)
     order = np.lexsort((table.document[first], -estimate, table.query[first]))
     notes = [f"{sums.n_nameless:,} shown documents without an id are not judged"] if sums.n_nameless else []
+    in_order: dict[str, Any] = {name: column[order] for name, column in columns.items()}
+    in_order |= {name: Texts(in_order[name]) for name in ("query", "docid", "reason")}
     return Judgements(
-        **{name: Texts(column[order]) if column.dtype == object else column[order] for name, column in columns.items()},
+        **in_order,
         model=model,
         thresholds=bounds,
         confidence=float(confidence),
