@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +19,7 @@ from perceptrank.stream.texts import Texts
 _POLICY = re.compile(r"(?P<kind>fair-pairs|shuffle):(?P<number>[0-9]{1,9})")
 
 
-@dataclass(frozen=True)
-class Coin:
+class Coin(NamedTuple):
     """A policy that is known to be random: swaps from a place on, or a shuffle of the first places."""
 
     kind: str
@@ -115,21 +113,16 @@ def _count(coin: Coin, shown: Bools, clicks: Floats, chances: Floats) -> CoinCou
 
 def as_cells(counts: dict[Coin, CoinCounts], n_places: int) -> Cells:
     """Return the slots of all policies as groups of cells."""
-    group, place, shown, clicks = [], [], [], []
-    n_groups = 0
-    for coin, sums in sorted(counts.items(), key=lambda item: (item[0].kind, item[0].number)):
+    n_groups, columns = 0, [(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0))]
+    for coin in sorted(counts):
+        sums = counts[coin]
         n = min(n_places, len(sums.shown))
         slots = coin.slots(n)
         used = np.flatnonzero((slots >= 0) & (sums.shown[:n] > 0))
-        group.append(n_groups + slots[used])
-        place.append(used)
-        shown.append(sums.shown[used])
-        clicks.append(sums.clicks[used])
+        columns.append((n_groups + slots[used], used, sums.shown[used], sums.clicks[used]))
         n_groups += int(slots.max(initial=-1)) + 1
-    if not group:
-        return Cells(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0), n_places)
-    _, groups = np.unique(np.concatenate(group), return_inverse=True)
-    return Cells(groups, np.concatenate(place), np.concatenate(shown), np.concatenate(clicks), n_places)
+    group, place, shown, clicks = map(np.concatenate, zip(*columns, strict=True))
+    return Cells(np.unique(group, return_inverse=True)[1], place, shown, clicks, n_places)
 
 
 def outer_scores(counts: dict[Coin, CoinCounts], log_examination: Floats, identified: Bools) -> Floats:
