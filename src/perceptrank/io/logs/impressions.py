@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.pairing import Settings, count_session_clicks, drop_nameless, drop_repeated, pair_documents
 from perceptrank.io.logs.placing import Votes, count_votes, place_documents
 from perceptrank.io.logs.records import Source, first_record, name_of, read_records
-from perceptrank.io.logs.report import ClickReport, Counts
+from perceptrank.io.logs.report import Counts
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.tables.columns import listed
 from perceptrank.io.tables.delimited import as_texts
@@ -65,30 +65,21 @@ def find_kind(source: Source) -> str:
 class ClickLog:
     """A log of clicks: events, and the queries that they belong to, or a table; `roles` are the columns of a table."""
 
-    def __init__(
-        self,
-        kind: str,
-        sources: list[Source],
-        clicks: Sequence[str] | None,
-        settings: Settings,
-        report: Callable[[ClickReport], object] | None,
-        progress: Callable[[int, int], object] | None,
-        roles: Mapping[str, str | None],
-    ) -> None:
-        self._kind, self._sources, self._module = kind, sources, _KINDS[kind]
-        self._clicks = getattr(self._module, "CLICKS", ()) if clicks is None else tuple(clicks)
-        self._report, self._progress, self._roles = report, progress, roles
+    def __init__(self, sources: list[Source], settings: Settings, roles: Mapping[str, str | None]) -> None:
+        self._sources, self._roles, self._module = sources, roles, _KINDS[settings.kind]
+        clicks = getattr(self._module, "CLICKS", ()) if settings.clicks is None else settings.clicks
+        self._clicks = (clicks,) if isinstance(clicks, str) else tuple(clicks)
         self.features: FeatureTable | None = None
         self.files = [name_of(source) for source in sources]
         self._settings = settings._replace(window_ms=getattr(self._module, "WINDOW_MS", None))
-        if kind == "table":
+        if settings.kind == "table":
             is_ours = all(click_table.counts_from_one(self.layout(source)) for source in sources)
             first_place = 1 if is_ours and settings.first_place is None else settings.first_place
             self._settings = settings._replace(impressions="shown", first_place=first_place, is_table=True)
 
     def layout(self, source: Source) -> Layout:
         """Return where the fields stand in the records of a source."""
-        if self._kind == "table":
+        if self._settings.kind == "table":
             return click_table.find_layout(name_of(source), first_record(source), self._roles)
         return cast(Layout, self._module.LAYOUT)
 
@@ -106,18 +97,19 @@ class ClickLog:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _read(self, counts: Counts) -> Iterator[Log]:
+        kind, tell_progress = self._settings.kind, self._settings.progress
         sizes = [os.path.getsize(source) if isinstance(source, str) else 0 for source in self._sources]
         for number, source in enumerate(self._sources):
 
             def progress(n_read: int, before: int = sum(sizes[:number])) -> None:
-                if self._progress is not None:
-                    self._progress(before + n_read, sum(sizes))
+                if tell_progress is not None:
+                    tell_progress(before + n_read, sum(sizes))
 
-            if self._kind == "ubi":
+            if kind == "ubi":
                 ubi.note_version(first_record(source), counts)
             layout = self.layout(source)
             for frame in read_records(source, layout, progress):
-                if self._kind == "table":
+                if kind == "table":
                     log = click_table.split_records(frame, name_of(source), layout, self._settings.first_place, counts)
                 else:
                     log = self._module.split_records(frame, self._clicks, counts)
@@ -149,15 +141,11 @@ class ClickLog:
             if stream is not None:
                 yield stream
         builder.finish(self.files)
-        tell(counts.report(self._kind, first_place, settings.first_place is None), self._report)
-
-
-def tell(report: ClickReport, call: Callable[[ClickReport], object] | None) -> None:
-    """Call with a report, or warn of what was left out."""
-    if call is not None:
-        call(report)
-    elif report.dropped or report.left_out or report.noted or (report.detected and report.first_place == 0):
-        warnings.warn(str(report), stacklevel=5)
+        report = counts.report(settings.kind, first_place, settings.first_place is None)
+        if settings.report is not None:
+            settings.report(report)
+        elif report.problems() or (report.detected and report.first_place == 0):
+            warnings.warn(str(report), stacklevel=4)
 
 
 class StreamBuilder:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from perceptrank.io.logs.events import MOST_PLACES, Log
 from perceptrank.io.logs.frames import count_where, pl
-from perceptrank.io.logs.report import Counts
+from perceptrank.io.logs.report import ClickReport, Counts
 
 
 class Settings(NamedTuple):
     """Settings of `read_clicks`."""
 
+    kind: str
+    clicks: Sequence[str] | None
+    impressions: str
     first_place: int | None
     max_session_clicks: int | None
-    impressions: str
+    report: Callable[[ClickReport], object] | None
+    progress: Callable[[int, int], object] | None
     window_ms: int | None = None  # after which a click no longer belongs to an impression
     is_table: bool = False  # with one row for each document of an impression
 
