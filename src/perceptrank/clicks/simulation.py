@@ -14,20 +14,7 @@ from perceptrank.clicks.policies import policy as as_policy
 from perceptrank.clicks.users.user import User, check_user
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks, check_repeatable
-from perceptrank.stream.columns import (
-    CLICKED,
-    DOCID,
-    EXAMINED,
-    PLACE,
-    POLICY,
-    PROPENSITY,
-    QID,
-    RELEVANCE,
-    SESSION,
-    TIME,
-    USER_QUERY,
-    find_column,
-)
+from perceptrank.stream.columns import find_column
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream, missing_columns
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.texts import Texts
@@ -210,13 +197,13 @@ def _scores(block: QueryStream, ranker: Any) -> Floats:
 
 def _name_all(block: QueryStream) -> QueryStream:
     """Return graded queries with names of what the user asked and of documents, and without earlier times."""
-    if RELEVANCE not in block.columns:
-        raise missing_columns(block, "simulate_clicks", (RELEVANCE,))
-    columns: dict[str, Any] = {TIME: None, SESSION: None}
-    if USER_QUERY not in block.columns:
-        columns[USER_QUERY] = Texts(map(str, block.qids.tolist()))
+    if "relevance" not in block.columns:
+        raise missing_columns(block, "simulate_clicks", ("relevance",))
+    columns: dict[str, Any] = {"time": None, "session": None}
+    if "user_query" not in block.columns:
+        columns["user_query"] = Texts(map(str, block.qids.tolist()))
     if block.docids is None:
-        columns[DOCID] = 1 + np.arange(block.n_documents) - np.repeat(block.offsets[:-1], np.diff(block.offsets))
+        columns["docid"] = 1 + np.arange(block.n_documents) - np.repeat(block.offsets[:-1], np.diff(block.offsets))
     return block.with_columns(columns)
 
 
@@ -235,12 +222,12 @@ def _record(block: QueryStream, shown: Shown, user: User, rng: np.random.Generat
 
     return block.with_columns(
         {
-            QID: np.arange(first, first + len(block)),
-            PLACE: by_document(np.broadcast_to(np.arange(1, shown.order.shape[1] + 1), shown.order.shape)),
-            CLICKED: by_document(response.clicked),
-            EXAMINED: by_document(response.examined),
-            PROPENSITY: by_document(shown.propensity, np.nan),
-            POLICY: Texts(shown.policy.tolist()),
+            "qid": np.arange(first, first + len(block)),
+            "place": by_document(np.broadcast_to(np.arange(1, shown.order.shape[1] + 1), shown.order.shape)),
+            "clicked": by_document(response.clicked),
+            "examined": by_document(response.examined),
+            "propensity": by_document(shown.propensity, np.nan),
+            "policy": Texts(shown.policy.tolist()),
         }
     )
 

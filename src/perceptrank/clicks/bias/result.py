@@ -149,12 +149,8 @@ class PositionBias:
             if row["identified"] and not 0 < value < np.inf:
                 raise ValueError(f"examination of place {row['place']} must be above 0, got {row['examination']}")
         return cls(
-            examination=examination,
-            low=column("low"),
-            high=column("high"),
+            **{name: column(name) for name in ("examination", "low", "high", "clicks", "shown")},
             log_covariance=covariance,
-            clicks=column("clicks"),
-            shown=column("shown"),
             method=plain["method"],
             identified=np.array([row["identified"] for row in places], bool),
             reason=tuple(row["reason"] for row in places),

@@ -21,7 +21,12 @@ from perceptrank.stream.validation import ParameterError, as_number, as_numbers,
 
 ClickModel: TypeAlias = Literal["position", "dbn", "cascade", "coec", "ctr"]
 THRESHOLDS = (0.2, 0.4, 0.6, 0.8)
-_OTHERS = {"dbn": models.simplified_dbn, "cascade": models.cascade, "coec": models.coec, "ctr": models.ctr}
+_OTHERS: dict[str, Callable[..., models.Estimates]] = {
+    "dbn": models.simplified_dbn,
+    "cascade": models.cascade,
+    "coec": models.coec,
+    "ctr": models.ctr,
+}
 
 
 def judgements(
@@ -121,8 +126,10 @@ def judgements(
     if not len(table.pair):
         why = "those that were shown have no id" if sums.n_nameless else "all places are 0"
         raise ValueError(f"no document with an id was shown: {why}")
-    settings = models.Settings(prior, confidence, progress)
-    result = _OTHERS[model](table, settings) if known is None else models.position_based(table, known, settings)
+    if known is None:
+        result = _OTHERS[model](table, prior, confidence)
+    else:
+        result = models.position_based(table, prior, confidence, known, progress)
     first = table.firsts
     last = np.append(first[1:], len(table.pair)) - 1
     is_graded = result.identified & ~np.isnan(result.low)

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.clicks.judging.intervals import binomial_interval, position_based_interval
-from perceptrank.clicks.judging.prior import Prior, as_prior, fit_prior
+from perceptrank.clicks.judging.prior import make_prior
 from perceptrank.clicks.judging.sums import CountTable
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 
@@ -33,22 +33,9 @@ class Estimates:
     identified: Bools
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings that models may need besides the sums: a prior that is not to be fitted, the confidence of intervals."""
-
-    prior: object | None
-    confidence: float
-    progress: Progress | None = None
-
-    def make_prior(self, clicks: Floats, exposure: Floats, place: Floats) -> Prior:
-        """Return the prior that was given, or fit one."""
-        if self.prior is not None:
-            return as_prior(self.prior, len(clicks))
-        return fit_prior(clicks, exposure, place)
-
-
-def position_based(table: CountTable, bias: PositionBias, settings: Settings) -> Estimates:
+def position_based(
+    table: CountTable, prior: object, confidence: float, bias: PositionBias, progress: Progress | None
+) -> Estimates:
     """A document at place k is clicked with probability θ_k a.
 
     The estimate of a is (C + α) / (E + α + β), with E = Σ θ_k over impressions.
@@ -59,7 +46,7 @@ def position_based(table: CountTable, bias: PositionBias, settings: Settings) ->
     clicks = np.bincount(table.pair[is_known], table.clicks[is_known], n_pairs).astype(float)
     exposure, low, high = np.zeros(n_pairs), np.zeros(n_pairs), np.ones(n_pairs)
     # Documents share the error of their places: its interval is one for all places at once, by Bonferroni.
-    quantile = -float(ndtri((1.0 - settings.confidence) / 2 / max(1, int(bias.identified.sum()) - 1)))
+    quantile = -float(ndtri((1.0 - confidence) / 2 / max(1, int(bias.identified.sum()) - 1)))
     at_once = max(1, _AT_ONCE // len(bias.examination))
     for start in range(0, n_pairs, at_once):
         part = slice(start, min(start + at_once, n_pairs))
@@ -67,19 +54,19 @@ def position_based(table: CountTable, bias: PositionBias, settings: Settings) ->
         shown, examination, log_error = _lay_out(table, np.flatnonzero(is_known[rows]) + rows.start, part, bias)
         exposure[part] = (shown * examination).sum(axis=1)
         low[part], high[part] = position_based_interval(
-            clicks[part], shown, examination, quantile * log_error, settings.confidence
+            clicks[part], shown, examination, quantile * log_error, confidence
         )
-        if settings.progress is not None:
-            settings.progress(part.stop, n_pairs)
+        if progress is not None:
+            progress(part.stop, n_pairs)
     identified = exposure > 0
     reason = _unknown_places(table, is_known, bias)
     for pair in np.flatnonzero(identified & (low >= 1.0)).tolist():
         identified[pair] = False
         reason[pair] = "more clicks than the examination of its places allows"
-    return _estimate(identified, clicks, exposure, _mean_place(table), (low, high), reason, settings)
+    return _estimate(identified, clicks, exposure, _mean_place(table), (low, high), reason, prior)
 
 
-def cascade(table: CountTable, settings: Settings) -> Estimates:
+def cascade(table: CountTable, prior: object, confidence: float) -> Estimates:
     """The user clicks the first document that attracts, and stops.
 
     The estimate is (clicks + α) / (shown + α + β), over impressions in which the document was not below the first
@@ -87,11 +74,11 @@ def cascade(table: CountTable, settings: Settings) -> Estimates:
     """
     seen, clicks = table.per_pair(table.above_first), table.per_pair(table.first)
     reason = ["" if n else "never shown at or above the first click" for n in seen]
-    interval = binomial_interval(clicks, seen, settings.confidence)
-    return _estimate(seen > 0, clicks, seen, _mean_place(table), interval, reason, settings)
+    interval = binomial_interval(clicks, seen, confidence)
+    return _estimate(seen > 0, clicks, seen, _mean_place(table), interval, reason, prior)
 
 
-def simplified_dbn(table: CountTable, settings: Settings) -> Estimates:
+def simplified_dbn(table: CountTable, prior: object, confidence: float) -> Estimates:
     """The user clicks what attracts, with probability a, and stops when satisfied, with probability s.
 
     The estimate is a s, with a = (clicks + α) / (shown at or above the last click + α + β) and
@@ -101,21 +88,20 @@ def simplified_dbn(table: CountTable, settings: Settings) -> Estimates:
     seen, clicks = table.per_pair(table.above_last), table.per_pair(table.clicks)
     last, place = table.per_pair(table.last), _mean_place(table)
     reason = ["" if n else "never shown at or above the last click" for n in seen]
-    confidence = (1.0 + settings.confidence) / 2
-    low, high = binomial_interval(clicks, seen, confidence)
-    low_s, high_s = binomial_interval(last, clicks, confidence)
-    result = _estimate(seen > 0, clicks, seen, place, (low * low_s, high * high_s), reason, settings)
-    result.estimate *= settings.make_prior(last, clicks, place).estimate(last, clicks)
+    low, high = binomial_interval(clicks, seen, (1.0 + confidence) / 2)
+    low_s, high_s = binomial_interval(last, clicks, (1.0 + confidence) / 2)
+    result = _estimate(seen > 0, clicks, seen, place, (low * low_s, high * high_s), reason, prior)
+    result.estimate *= make_prior(prior, last, clicks, place).estimate(last, clicks)
     return result
 
 
-def ctr(table: CountTable, settings: Settings) -> Estimates:
+def ctr(table: CountTable, *_: object) -> Estimates:
     """Clicks divided by impressions, wherever they were."""
     shown, clicks = table.per_pair(table.shown), table.per_pair(table.clicks)
     return _without_interval(clicks / shown, shown)
 
 
-def coec(table: CountTable, settings: Settings) -> Estimates:
+def coec(table: CountTable, *_: object) -> Estimates:
     """Clicks over expected clicks, as OpenSearch's search-relevance plugin computes it.
 
     For comparison only: all impressions count as if they had been at the smallest place ever, events below place 20
@@ -173,14 +159,14 @@ def _estimate(
     place: Floats,
     interval: tuple[Floats, Floats],
     reason: list[str],
-    settings: Settings,
+    prior: object,
 ) -> Estimates:
     """Estimate documents that are identified; of others nothing is known, and all comes from the prior."""
     estimate, share = np.full(len(clicks), np.nan), np.ones(len(clicks))
     if identified.any():
-        prior = settings.make_prior(clicks[identified], exposure[identified], place[identified])
-        estimate[identified] = prior.estimate(clicks[identified], exposure[identified])
-        share[identified] = prior.share(exposure[identified])
+        known = make_prior(prior, clicks[identified], exposure[identified], place[identified])
+        estimate[identified] = known.estimate(clicks[identified], exposure[identified])
+        share[identified] = known.share(exposure[identified])
     low, high = np.where(identified, interval[0], 0.0), np.where(identified, interval[1], 1.0)
     return Estimates(estimate, low, high, exposure, share, reason, identified)
 

@@ -25,19 +25,7 @@ from perceptrank.io.logs.report import Counts
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.tables.columns import listed
 from perceptrank.io.tables.delimited import as_texts
-from perceptrank.stream.columns import (
-    CLICKED,
-    DOCID,
-    EXAMINED,
-    PLACE,
-    POLICY,
-    PROPENSITY,
-    QID,
-    SESSION,
-    TIME,
-    USER_QUERY,
-    count_gaps,
-)
+from perceptrank.stream.columns import count_gaps
 from perceptrank.stream.query_stream import QueryStream
 
 _KINDS: dict[str, Any] = {"ubi": ubi, "metarank": metarank, "site_search": site_search, "table": click_table}
@@ -133,7 +121,8 @@ class ClickLog:
         if settings.max_session_clicks is not None and sessions:
             totals = pl.concat(sessions).group_by("session").agg(pl.col("n").sum())
             robots = totals.filter(pl.col("n") > settings.max_session_clicks)["session"]
-        known = {role for source in self._sources for role in self.layout(source)} if settings.is_table else set()
+        roles = {role for source in self._sources for role in self.layout(source)} if settings.is_table else set()
+        known = {"examined", "session", "user_query"} | (roles & {"propensity", "policy"})
         builder = StreamBuilder(self.features, counts, known)
         again = (pair_documents(drop_repeated(log, counts), settings, counts) for log in groups)
         for pairs, queries in in_memory or again:
@@ -171,27 +160,16 @@ class StreamBuilder:
         place = documents["place"].to_numpy().astype(np.int32)
         clicked = documents["clicked"].to_numpy().astype(np.float64)
         self._count(times, place, clicked, offsets)
-        propensity = {PROPENSITY: documents["propensity"].to_numpy().astype(np.float64)}
-        policy = {POLICY: as_texts(queries["policy"])}
-        return QueryStream._trusted(
-            X,
-            offsets,
-            {
-                DOCID: as_texts(documents["docid"]),
-                PLACE: place,
-                CLICKED: clicked,
-                EXAMINED: documents["examined"].to_numpy().astype(np.float64),
-                **(propensity if PROPENSITY in self._known else {}),
-            },
-            {
-                QID: as_id_array(queries["qid"].to_list()),
-                TIME: times,
-                SESSION: as_texts(queries["session"]),
-                USER_QUERY: as_texts(queries["user_query"]),
-                **(policy if POLICY in self._known else {}),
-            },
-            None if self._features is None else self._features.names or None,
-        )
+        of_documents = {"docid": as_texts(documents["docid"]), "place": place, "clicked": clicked}
+        for name in ("examined", "propensity"):
+            if name in self._known:
+                of_documents[name] = documents[name].to_numpy().astype(np.float64)
+        of_queries = {"qid": as_id_array(queries["qid"].to_list()), "time": times}
+        for name in ("session", "user_query", "policy"):
+            if name in self._known:
+                of_queries[name] = as_texts(queries[name])
+        names = None if self._features is None else self._features.names or None
+        return QueryStream._trusted(X, offsets, of_documents, of_queries, names)
 
     def _join_features(self, documents: Any, queries: Any) -> tuple[Any, Any, Any]:
         features, counts = self._features, self._counts

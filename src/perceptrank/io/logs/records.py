@@ -91,11 +91,11 @@ def read_records(source: Source, layout: Layout, progress: Progress | None = Non
 
 def _form_of(path: str) -> str:
     """Tell lines of records or of hits, bulk requests, and documents that hold many records."""
-    first = next((line for line in read_head(path).splitlines() if line.strip()), b"")
+    first = _first_line(path)
     try:
         record = json.loads(first)
     except ValueError:
-        return "document" if first.strip() in (b"{", b"[") else "lines"
+        return "document" if first in (b"{", b"[") else "lines"
     if not isinstance(record, dict) or "hits" in record or record.keys() <= set(_LISTS):
         return "document"
     if "_source" in record:
@@ -180,7 +180,8 @@ def _parse_lines(path: str, text: bytes, first_line: int) -> Iterator[tuple[int,
 
 def _json_records(path: str) -> Iterator[tuple[int, Record]]:
     """Read records one by one: of lines, of answers with hits, or of one document that takes the whole file."""
-    if _form_of(path) == "document" and not _has_lines(path):
+    first = _first_line(path)
+    if _form_of(path) == "document" and (first == b"}" or not first.endswith(b"}")):
         text = b"".join(chunk.text for chunk in read_chunks(path))
         try:
             document = json.loads(text)
@@ -196,9 +197,8 @@ def _json_records(path: str) -> Iterator[tuple[int, Record]]:
                 yield from ((line, inner) for inner in _unpack(path, line, record))
 
 
-def _has_lines(path: str) -> bool:
-    first = next((line for line in read_head(path).splitlines() if line.strip()), b"")
-    return first.strip()[-1:] == b"}" and first.strip() != b"}"
+def _first_line(path: str) -> bytes:
+    return next((line.strip() for line in read_head(path).splitlines() if line.strip()), b"")
 
 
 def _unpack(path: str, line: int, record: Any) -> Iterator[Record]:

@@ -11,7 +11,6 @@ from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.records import Record
 from perceptrank.io.logs.report import Counts
 
-NAMES = ("action_name", "query_id", "user_query", "query_response_hit_ids")
 CLICKS = ("click", "click_through")
 IMPRESSION = "impression"
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
