@@ -1,6 +1,6 @@
 """Options of simulated clicks."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,16 +81,11 @@ class ClickOptions:
 
     def check(self) -> None:
         """Raise `ValueError` if options are given that have no effect."""
-        if self.clicks is None:
-            useless = [field.name for field in fields(self) if getattr(self, field.name)]
-            if useless:
-                flag = "--top" if useless[0] == "n" else f"--{useless[0].replace('_', '-')}"
-                raise ValueError(f"{flag} is for simulated clicks: name a user by --clicks")
-        elif self.stop is not None and self.name not in _CASCADES:
+        if self.stop is not None and self.name not in _CASCADES:
             raise ValueError(f"--stop is for --clicks {', '.join(_CASCADES)}, got {self.name}")
-        elif self.grades is not None and self.name == "contrary":
+        if self.grades is not None and self.name == "contrary":
             raise ValueError("--grades is for users who know grades, got --clicks contrary")
-        elif self.examination is not None and self.name != "position-based":
+        if self.examination is not None and self.name != "position-based":
             raise ValueError(f"--examination is for --clicks position-based, got {self.name}")
 
     def show(self, stream: "pr.QueryStream", seed: int) -> tuple["Scan", dict[str, object]]:

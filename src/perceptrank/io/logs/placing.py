@@ -80,17 +80,9 @@ def place_documents(
         .when(in_list)
         .then(0)
     )
-    pairs = pairs.with_columns(place=place).with_columns(
-        reason=pl.when("is_robot")
-        .then(1)
-        .when(~pl.col("is_listed"))
-        .then(2)
-        .when(~in_list)
-        .then(3)
-        .when(pl.col("place").is_null())
-        .then(4)
-        .otherwise(0)
-    )
+    problems = pl.col("is_robot"), ~pl.col("is_listed"), ~in_list, place.is_null()
+    first_problem = pl.coalesce(*(pl.when(is_so).then(number) for number, is_so in enumerate(problems, 1)), 0)
+    pairs = pairs.with_columns(place=place, reason=first_problem)
     dropped = [pairs.filter(pl.col("reason") > 0)]
     pairs = pairs.filter(pl.col("reason") == 0).sort("q", pl.col("place") == 0, "place", ~pl.col("seen"), "row")
     is_taken = (
