@@ -101,11 +101,8 @@ def _count(coin: Coin, shown: Bools, clicks: Floats, chances: Floats) -> CoinCou
     slots = coin.slots(shown.shape[1])
     # A place that is certain is not random, whatever the policy is called.
     counted = shown & (slots >= 0) & ~(chances >= 1)
-    for slot in range(int(slots.max(initial=-1)) + 1):
-        inside = slots == slot
-        # Half a pair says nothing: the other document may be the better one.
-        if coin.kind == "fair-pairs":
-            counted[:, inside] &= (counted[:, inside].sum(axis=1) == 2)[:, None]
+    if coin.kind == "fair-pairs":  # half a pair says nothing: the other document may be the better one
+        counted &= counted.astype(float) @ (slots[:, None] == slots) == 2
     weights = np.where(np.isnan(chances), 1.0, coin.propensity / chances)
     weighted = np.where(counted, clicks * weights, 0.0)
     return CoinCounts(counted.sum(axis=0).astype(float), weighted.sum(axis=0), weighted.T @ weighted)

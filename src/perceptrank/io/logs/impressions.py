@@ -19,7 +19,7 @@ from perceptrank.io.logs.events import Log, join_logs
 from perceptrank.io.logs.features import FeatureTable
 from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.pairing import Settings, count_session_clicks, drop_nameless, drop_repeated, pair_documents
-from perceptrank.io.logs.placing import Votes, count_votes, place_documents
+from perceptrank.io.logs.placing import count_votes, decide_first_place, place_documents
 from perceptrank.io.logs.records import Source, first_record, name_of, read_records
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.logs.spilling import SpilledLog
@@ -63,7 +63,7 @@ class ClickLog:
         if settings.kind == "table":
             is_ours = all(click_table.counts_from_one(self.layout(source)) for source in sources)
             first_place = 1 if is_ours and settings.first_place is None else settings.first_place
-            self._settings = settings._replace(impressions="shown", first_place=first_place, is_table=True)
+            self._settings = settings._replace(impressions="shown", first_place=first_place)
 
     def layout(self, source: Source) -> Layout:
         """Return where the fields stand in the records of a source."""
@@ -106,7 +106,7 @@ class ClickLog:
     def _join(self, groups: Iterable[Log], counts: Counts) -> Iterator[QueryStream]:
         settings = self._settings
         first_place, robots = settings.first_place, pl.Series("session", [], pl.String)
-        sessions, votes = [], Votes()
+        sessions, votes = [], np.zeros(3, np.int64)
         in_memory = []
         for log in groups:
             tallied = counts if isinstance(groups, list) else Counts()  # other groups are joined once more below
@@ -117,11 +117,11 @@ class ClickLog:
                 votes += count_votes(paired[0])
                 in_memory += [paired] if isinstance(groups, list) else []
         if first_place is None:
-            first_place = votes.decide()
+            first_place = decide_first_place(*votes.tolist())
         if settings.max_session_clicks is not None and sessions:
             totals = pl.concat(sessions).group_by("session").agg(pl.col("n").sum())
             robots = totals.filter(pl.col("n") > settings.max_session_clicks)["session"]
-        roles = {role for source in self._sources for role in self.layout(source)} if settings.is_table else set()
+        roles = {role for source in self._sources for role in self.layout(source)}
         known = {"examined", "session", "user_query"} | (roles & {"propensity", "policy"})
         builder = StreamBuilder(self.features, counts, known)
         again = (pair_documents(drop_repeated(log, counts), settings, counts) for log in groups)

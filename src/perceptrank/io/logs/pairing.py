@@ -21,7 +21,6 @@ class Settings(NamedTuple):
     report: Callable[[ClickReport], object] | None
     progress: Callable[[int, int], object] | None
     window_ms: int | None = None  # after which a click no longer belongs to an impression
-    is_table: bool = False  # with one row for each document of an impression
 
 
 def drop_nameless(log: Log, counts: Counts) -> Log:
@@ -62,7 +61,7 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
     ordinal, is_click = pl.col("ordinal"), pl.col("is_click")
     is_early = is_click & (pl.col("time") < pl.col("begun"))
     counts.noted["clicks before the time of their query"] += count_where(events, is_early)
-    if settings.is_table:
+    if settings.kind == "table":  # with one row for each document of an impression
         rows = events.filter(~is_click).select("q", "docid")
         again = "rows that name a document of their impression again: is the id of the impression in another column?"
         counts.left_out[again] += len(rows) - rows.n_unique()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from perceptrank.io.logs.frames import count_where, pl
 from perceptrank.io.logs.pairing import Settings
 from perceptrank.io.logs.report import Counts
+from perceptrank.kernels.arrays import Ints
 
 _CLEAR_SHARE = 0.95  # of the votes
 _REASONS = {
@@ -19,37 +22,30 @@ _REASONS = {
 _DOCUMENTS = {4: "documents whose place is unknown", 5: "documents at the place of another one"}
 
 
-class Votes(NamedTuple):
-    """Documents whose ordinal says that places are counted from 0, from 1; and those whose place depends on it."""
-
-    zero: int = 0
-    one: int = 0
-    n_needed: int = 0
-
-    def __add__(self, other: Any) -> Votes:
-        return Votes(self.zero + other.zero, self.one + other.one, self.n_needed + other.n_needed)
-
-    def decide(self) -> int | None:
-        """Return what ordinals are counted from, None if no place depends on it; raise if that is ambiguous."""
-        if not self.n_needed:
-            return None
-        total = self.zero + self.one
-        if total and max(self.zero, self.one) >= _CLEAR_SHARE * total:
-            return int(self.one > self.zero)
-        votes = f"{self.zero:,} say 0, {self.one:,} say 1" if total else "none tells"
-        raise ValueError(
-            f"first_place must be 0 or 1 for this log: its positions may be counted from either, of those that can be "
-            f"compared with the order of the results, or begin a list, {votes}"
-        )
+def decide_first_place(zero: int, one: int, n_needed: int) -> int | None:
+    """Return what ordinals are counted from by votes, None if no place depends on it; raise if that is ambiguous."""
+    if not n_needed:
+        return None
+    total = zero + one
+    if total and max(zero, one) >= _CLEAR_SHARE * total:
+        return int(one > zero)
+    votes = f"{zero:,} say 0, {one:,} say 1" if total else "none tells"
+    raise ValueError(
+        f"first_place must be 0 or 1 for this log: its positions may be counted from either, of those that can be "
+        f"compared with the order of the results, or begin a list, {votes}"
+    )
 
 
-def count_votes(pairs: Any) -> Votes:
-    """Count what says from where ordinals are counted: their order among the hits, and where seen lists begin."""
+def count_votes(pairs: Any) -> Ints:
+    """Count documents whose ordinal says that places are counted from 0, from 1, and whose place depends on it.
+
+    What says so is their order among the hits, and where seen lists begin.
+    """
     ordinal, hit = pl.coalesce("shown", "clicked_at"), pl.col("hit")
     needed = pl.col("is_seen") & (pl.col("shown").is_not_null() | (hit & pl.col("clicked_at")).is_not_null())
     zero, one, n_needed = pairs.select((ordinal == hit - 1).sum(), one=(ordinal == hit).sum(), n=needed.sum()).row(0)
     first = pairs.group_by("q").agg(pl.col("shown").min())["shown"]
-    return Votes(zero + int((first == 0).sum()), one + int((first == 1).sum()), n_needed)
+    return np.array([zero + (first == 0).sum(), one + (first == 1).sum(), n_needed])
 
 
 def place_documents(
