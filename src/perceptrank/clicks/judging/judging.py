@@ -147,7 +147,7 @@ def judgements(
     order = np.lexsort((table.document[first], -estimate, table.query[first]))
     notes = [f"{sums.n_nameless:,} shown documents without an id are not judged"] if sums.n_nameless else []
     in_order: dict[str, Any] = {name: column[order] for name, column in columns.items()}
-    in_order |= {name: Texts(in_order[name]) for name in ("query", "docid", "reason")}
+    in_order |= {name: Texts(in_order[name].tolist()) for name in ("query", "docid", "reason")}
     return Judgements(
         **in_order,
         model=model,
