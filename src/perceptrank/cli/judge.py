@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -9,6 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.options.clicks import as_numbers
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import ClickReading
 from perceptrank.cli.options.shared import AsJson
@@ -62,30 +64,19 @@ def judge(
 
     Example: perceptrank judge ubi_events.ndjson --queries ubi_queries.ndjson --out judgements.csv
     """
-    from perceptrank.clicks.judging.judging import THRESHOLDS, check_settings
+    from perceptrank.clicks.judging.judging import THRESHOLDS
     from perceptrank.clicks.judging.writing import format_for
 
     start = time.perf_counter()
     format_ = format_for(out) if to is None else to.value
-    bounds = check_settings(
-        model.value,
-        THRESHOLDS if thresholds is None else _as_numbers(thresholds),
-        confidence,
-        has_bias=bias is not None,
-    )
-    known = None if bias is None else _read_bias(bias)
-    sums, bias_sums = pr.clicks.JudgementSums(), pr.clicks.PositionBiasSums()
-    is_estimated = model is ClickModel.position and known is None
-    with ProgressBar("counting clicks") as bar:
-        for block in reading.of_impressions().blocks(bar):
-            sums.add(block)
-            if is_estimated:
-                bias_sums.add(block)
-    if is_estimated:
-        known = bias_sums.estimate()
     with ProgressBar("judging") as bar:
         judged = pr.clicks.judgements(
-            sums, cast(Any, model.value), known, thresholds=bounds, confidence=confidence, progress=bar
+            _counted(reading),
+            cast(Any, model.value),
+            None if bias is None else _read_bias(bias),
+            thresholds=THRESHOLDS if thresholds is None else as_numbers("`thresholds`", thresholds),
+            confidence=confidence,
+            progress=bar,
         )
     n_written = judged.write(out, cast(Any, format_), ratings=cast(Any, ratings.value))
     plain = judged.as_plain()
@@ -101,11 +92,9 @@ def judge(
     say(f"{out}: {n_written:,} of {size}")
 
 
-def _as_numbers(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"`thresholds` must be numbers with commas between them, got {text!r}") from None
+def _counted(reading: ClickReading) -> Iterator["pr.QueryStream"]:
+    with ProgressBar("counting clicks") as bar:
+        yield from reading.of_impressions().blocks(bar)
 
 
 def _read_bias(path: Path) -> "pr.clicks.PositionBias":

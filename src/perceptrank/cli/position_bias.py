@@ -12,16 +12,7 @@ from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.streams import say
 from perceptrank.cli.terminal.tables import ProgressBar, print_json, print_rows
 
-
-class Method(StrEnum):
-    """Ways to estimate position bias."""
-
-    auto = "auto"
-    swaps = "swaps"
-    pairs = "pairs"
-    pivot = "pivot"
-    em = "em"
-    regression_em = "regression-em"
+Method = StrEnum("Method", "auto swaps pairs pivot em regression-em")  # ways to estimate position bias
 
 
 def position_bias(

@@ -82,6 +82,8 @@ def simulate(
     Example: perceptrank simulate log.store --clicks navigational --data train.txt --policy fair-pairs
     """
     announce_compiling()
+    if clicking.clicks is None:
+        _check_not_given(ctx, clicking, "is for simulated clicks: name a user by --clicks")
     clicking.check()
     writing = Writing(destination, to, overwrite=overwrite)
     if clicking.clicks is None:
@@ -93,7 +95,7 @@ def simulate(
         if writing.format == "letor":
             raise ValueError("LETOR text has no place for clicks: name a store or a .parquet file, or give --to")
         if clicking.data:
-            _check_not_given(ctx, grading)
+            _check_not_given(ctx, grading, "is for simulated grades: leave it out, or --data")
         log, settings = clicking.show(_graded(grading, clicking, seed), seed)
         counts = {"impressions": 0, "documents": 0, "shown": 0, "clicks": 0}
         with ProgressBar("simulating") as bar:
@@ -107,12 +109,12 @@ def simulate(
         say(f"{destination}: {said}")
 
 
-def _check_not_given(ctx: typer.Context, grading: GradeOptions) -> None:
-    """Raise if there are options of simulated grades, which files have already."""
+def _check_not_given(ctx: typer.Context, group: GradeOptions | ClickOptions, why: str) -> None:
+    """Raise if an option of a group is given that has no effect."""
     for option in ctx.command.params:
         source = ctx.get_parameter_source(option.name or "")
-        if option.name in {field.name for field in fields(grading)} and source and source.name != "DEFAULT":
-            raise ValueError(f"{option.opts[0]} is for simulated grades: leave it out, or --data")
+        if option.name in {field.name for field in fields(group)} and source and source.name != "DEFAULT":
+            raise ValueError(f"{option.opts[0]} {why}")
 
 
 def _graded(grading: GradeOptions, clicking: ClickOptions, seed: int) -> "pr.QueryStream":

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from perceptrank.clicks.page import Page, keep_documents, name_all
-from perceptrank.clicks.policies import Policy
+from perceptrank.clicks.lists import pad
+from perceptrank.clicks.policies import Policy, Shown
 from perceptrank.clicks.policies import policy as as_policy
 from perceptrank.clicks.users.user import User, check_user
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks, check_repeatable
-from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.columns import find_column
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream, missing_columns
 from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import as_numbers, as_scores, check_flag, check_positive_whole, check_seed
 
 _BLOCK_DOCUMENTS = 2**17
@@ -125,11 +128,11 @@ def scan_simulated_clicks(
 
     def start() -> Iterator[QueryStream]:
         drawing, showing, clicking = (np.random.default_rng([seed, i]) for i in range(3))
-        page = Page(chosen, int(n), user, showing, clicking)
         first = 0
         for block, scores in _ranked(stream, ranker, impressions, drawing):
-            log = page.show(block, scores, first)
-            yield keep_documents(log, np.asarray(log.place) > 0) if shown_only else log
+            shown = chosen.show(pad(scores, block.offsets), int(n), showing)
+            log = _record(block, shown, user, clicking, first)
+            yield _without_unshown(log) if shown_only else log
             first += len(block)
 
     return Scan(start, "simulated clicks")
@@ -141,7 +144,7 @@ def _ranked(
     """Yield the queries of impressions in blocks, with the scores of their documents."""
     if impressions is None or not isinstance(stream, QueryStream):
         for block in as_blocks(stream, required=True):
-            for part in map(name_all, block.blocks()):
+            for part in map(_name_all, block.blocks()):
                 for cut in _cuts(np.diff(part.offsets), _BLOCK_DOCUMENTS):
                     yield part[cut], _scores(part[cut], ranker)
         return
@@ -149,7 +152,7 @@ def _ranked(
         raise ValueError("the stream has no queries")
     scores = np.concatenate([_scores(block, ranker) for block in stream.blocks()])
     queries = rng.integers(stream.n_queries, size=impressions)
-    stream = name_all(stream)
+    stream = _name_all(stream)
     sizes = np.diff(stream.offsets)
     bytes_per_document = max(1, stream.X.nbytes // stream.n_documents)
     for cut in _cuts(sizes[queries], min(_BLOCK_DOCUMENTS, BLOCK_BYTES // bytes_per_document)):
@@ -190,3 +193,50 @@ def _scores(block: QueryStream, ranker: Any) -> Floats:
     if len(scores) != block.n_documents:
         raise ValueError(f"ranker must score each of the {block.n_documents} documents, got {len(scores)} scores")
     return scores
+
+
+def _name_all(block: QueryStream) -> QueryStream:
+    """Return graded queries with names of what the user asked and of documents, and without earlier times."""
+    if "relevance" not in block.columns:
+        raise missing_columns(block, "simulate_clicks", ("relevance",))
+    columns: dict[str, Any] = {"time": None, "session": None}
+    if "user_query" not in block.columns:
+        columns["user_query"] = Texts(map(str, block.qids.tolist()))
+    if block.docids is None:
+        columns["docid"] = 1 + np.arange(block.n_documents) - np.repeat(block.offsets[:-1], np.diff(block.offsets))
+    return block.with_columns(columns)
+
+
+def _record(block: QueryStream, shown: Shown, user: User, rng: np.random.Generator, first: int) -> QueryStream:
+    """Return queries as impressions, numbered from `first`: what was shown, and what the user did."""
+    is_shown = shown.order >= 0
+    rows = (shown.order + block.offsets[:-1, None])[is_shown]
+    grades = np.full(shown.order.shape, np.nan)
+    grades[is_shown] = block.relevance[rows]
+    response = user.respond(grades, rng)
+
+    def by_document(values: npt.NDArray[Any], fill: float = 0.0) -> Floats:
+        column = np.full(block.n_documents, fill)
+        column[rows] = values[is_shown]
+        return column
+
+    return block.with_columns(
+        {
+            "qid": np.arange(first, first + len(block)),
+            "place": by_document(np.broadcast_to(np.arange(1, shown.order.shape[1] + 1), shown.order.shape)),
+            "clicked": by_document(response.clicked),
+            "examined": by_document(response.examined),
+            "propensity": by_document(shown.propensity, np.nan),
+            "policy": Texts(shown.policy.tolist()),
+        }
+    )
+
+
+def _without_unshown(log: QueryStream) -> QueryStream:
+    rows = np.flatnonzero(np.asarray(log.place) > 0)
+    kept: dict[str, dict[str, Any]] = {"document": {}, "query": {}}
+    for name, values in log.columns.items():
+        per = find_column(name).per
+        kept[per][name] = values[rows] if per == "document" else values
+    offsets = np.searchsorted(rows, log.offsets)
+    return QueryStream._trusted(log.X[rows], offsets, kept["document"], kept["query"], log.feature_names)

@@ -1,6 +1,6 @@
 """Options of simulated clicks."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,17 +15,7 @@ if TYPE_CHECKING:
     from perceptrank.stream.blocks import Scan
 
 _CASCADES = ("perfect", "navigational", "informational", "almost-random")
-Clicks = StrEnum(
-    "Clicks",
-    {
-        "perfect": "perfect",
-        "navigational": "navigational",
-        "informational": "informational",
-        "almost_random": "almost-random",
-        "position_based": "position-based",
-        "contrary": "contrary",
-    },
-)
+Clicks = StrEnum("Clicks", "perfect navigational informational almost-random position-based contrary")
 Stop = StrEnum("Stop", "click any")  # what a cascade user may stop after
 
 
@@ -91,54 +81,50 @@ class ClickOptions:
 
     def check(self) -> None:
         """Raise `ValueError` if options are given that have no effect."""
-        if self.clicks is None:
-            useless = [field.name for field in fields(self) if getattr(self, field.name)]
-            if useless:
-                flag = "--top" if useless[0] == "n" else f"--{useless[0].replace('_', '-')}"
-                raise ValueError(f"{flag} is for simulated clicks: name a user by --clicks")
-        elif self.stop is not None and self.name not in _CASCADES:
+        if self.stop is not None and self.name not in _CASCADES:
             raise ValueError(f"--stop is for --clicks {', '.join(_CASCADES)}, got {self.name}")
-        elif self.grades is not None and self.name == "contrary":
+        if self.grades is not None and self.name == "contrary":
             raise ValueError("--grades is for users who know grades, got --clicks contrary")
-        elif self.examination is not None and self.name != "position-based":
+        if self.examination is not None and self.name != "position-based":
             raise ValueError(f"--examination is for --clicks position-based, got {self.name}")
 
     def show(self, stream: "pr.QueryStream", seed: int) -> tuple["Scan", dict[str, object]]:
         """Return impressions of graded queries, and the settings in full."""
-        grades = self.grades or _count_grades(stream)
-        settings: dict[str, object] = {"user": self.name}
-        if self.name != "contrary":
-            settings["grades"] = grades
-        if self.name in _CASCADES:
-            settings["stop"] = "click" if self.stop is None else self.stop.value
-        settings |= {"top": self.n or 10, "policy": self.policy or "none", "seed": seed}
+        n, policy = self.n or 10, self.policy or "none"
+        user, of_user = self._user(self.grades or _count_grades(stream), n)
         log = pr.clicks.scan_simulated_clicks(
             stream,
-            self._user(grades),
+            user,
             ranker=None if self.ranker is None else _NamedFeatures(self.ranker),
-            policy=self.policy or "none",
-            n=self.n or 10,
+            policy=policy,
+            n=n,
             impressions=self.impressions,
             shown_only=bool(self.shown_only),
             seed=seed,
         )
-        return log, settings
+        return log, {"user": self.name, **of_user, "top": n, "policy": policy, "seed": seed}
 
-    def _user(self, grades: int) -> "pr.clicks.User":
+    def _user(self, grades: int, n: int) -> tuple["pr.clicks.User", dict[str, object]]:
+        """Return the user, and its settings."""
         from perceptrank.clicks.users.by_place import noisy_attraction
 
         if self.name in _CASCADES:
-            return pr.clicks.user(self.name, grades=grades, stop="click" if self.stop is None else self.stop.value)
+            stop = "click" if self.stop is None else self.stop.value
+            return pr.clicks.user(self.name, grades=grades, stop=stop), {"grades": grades, "stop": stop}
         if self.name == "contrary":
-            return pr.clicks.contrary()
-        examination = [1 / place for place in range(1, (self.n or 10) + 1)]
+            return pr.clicks.contrary(), {}
+        examination = [1 / place for place in range(1, n + 1)]
         if self.examination is not None:
-            try:
-                examination = [float(share) for share in self.examination.split(",")]
-            except ValueError:
-                rule = "must be numbers with commas between them"
-                raise ValueError(f"--examination {rule}, got {self.examination!r}") from None
-        return pr.clicks.position_based(examination, attraction=noisy_attraction(grades))
+            examination = as_numbers("--examination", self.examination)
+        return pr.clicks.position_based(examination, attraction=noisy_attraction(grades)), {"grades": grades}
+
+
+def as_numbers(name: str, text: str) -> list[float]:
+    """Return the numbers of a text; raise `ValueError` if it has anything else."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be numbers with commas between them, got {text!r}") from None
 
 
 class _NamedFeatures:

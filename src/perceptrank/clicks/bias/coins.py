@@ -7,7 +7,8 @@ are in proportion to its examination. Each policy needs a few sums per place, so
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from perceptrank.stream.texts import Texts
 _POLICY = re.compile(r"(?P<kind>fair-pairs|shuffle):(?P<number>[0-9]{1,9})")
 
 
-@dataclass(frozen=True)
-class Coin:
+class Coin(NamedTuple):
     """A policy that is known to be random: swaps from a place on, or a shuffle of the first places."""
 
     kind: str
@@ -38,23 +38,24 @@ class Coin:
         return 0.5 if self.kind == "fair-pairs" else 1 / self.number
 
 
-@dataclass(frozen=True)
-class CoinCounts:
+class CoinCounts(NamedTuple):
     """Sums of one policy: impressions and clicks per place, and clicks of pairs of places in the same impression."""
 
     shown: Floats
     clicks: Floats
     together: Floats
 
-    def widened(self, n_places: int) -> CoinCounts:
-        """Return the same sums for more places."""
-        more = (0, n_places - len(self.shown))
-        return CoinCounts(np.pad(self.shown, more), np.pad(self.clicks, more), np.pad(self.together, more))
 
-    def __add__(self, other: CoinCounts) -> CoinCounts:
-        n = max(len(self.shown), len(other.shown))
-        a, b = self.widened(n), other.widened(n)
-        return CoinCounts(a.shown + b.shown, a.clicks + b.clicks, a.together + b.together)
+def padded_sum(a: Floats, b: Floats) -> Floats:
+    """Add vectors, or square matrices, of which one may have fewer places."""
+    n = max(len(a), len(b))
+    return np.pad(a, (0, n - len(a))) + np.pad(b, (0, n - len(b)))
+
+
+def add_counts(a: Mapping[Coin, CoinCounts], b: Mapping[Coin, CoinCounts]) -> dict[Coin, CoinCounts]:
+    """Add the sums of two logs."""
+    both = {coin: CoinCounts(*map(padded_sum, a[coin], b[coin])) for coin in a.keys() & b.keys()}
+    return {**a, **b, **both}
 
 
 def count_coins(
@@ -84,8 +85,7 @@ def count_coins(
             chances[at] = propensity[rows]
         lengths = width - np.argmax(shown[:, ::-1], axis=1)
         for coin, chosen in _coins(match["kind"], int(match["number"]), lengths):
-            new = _count(coin, shown[chosen], clicks[chosen], chances[chosen])
-            counts[coin] = counts[coin] + new if coin in counts else new
+            counts = add_counts(counts, {coin: _count(coin, shown[chosen], clicks[chosen], chances[chosen])})
     return counts, n_known
 
 
@@ -101,11 +101,8 @@ def _count(coin: Coin, shown: Bools, clicks: Floats, chances: Floats) -> CoinCou
     slots = coin.slots(shown.shape[1])
     # A place that is certain is not random, whatever the policy is called.
     counted = shown & (slots >= 0) & ~(chances >= 1)
-    for slot in range(int(slots.max(initial=-1)) + 1):
-        inside = slots == slot
-        # Half a pair says nothing: the other document may be the better one.
-        if coin.kind == "fair-pairs":
-            counted[:, inside] &= (counted[:, inside].sum(axis=1) == 2)[:, None]
+    if coin.kind == "fair-pairs":  # half a pair says nothing: the other document may be the better one
+        counted &= counted.astype(float) @ (slots[:, None] == slots) == 2
     weights = np.where(np.isnan(chances), 1.0, coin.propensity / chances)
     weighted = np.where(counted, clicks * weights, 0.0)
     return CoinCounts(counted.sum(axis=0).astype(float), weighted.sum(axis=0), weighted.T @ weighted)
@@ -113,21 +110,16 @@ def _count(coin: Coin, shown: Bools, clicks: Floats, chances: Floats) -> CoinCou
 
 def as_cells(counts: dict[Coin, CoinCounts], n_places: int) -> Cells:
     """Return the slots of all policies as groups of cells."""
-    group, place, shown, clicks = [], [], [], []
-    n_groups = 0
-    for coin, sums in sorted(counts.items(), key=lambda item: (item[0].kind, item[0].number)):
+    n_groups, columns = 0, [(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0))]
+    for coin in sorted(counts):
+        sums = counts[coin]
         n = min(n_places, len(sums.shown))
         slots = coin.slots(n)
         used = np.flatnonzero((slots >= 0) & (sums.shown[:n] > 0))
-        group.append(n_groups + slots[used])
-        place.append(used)
-        shown.append(sums.shown[used])
-        clicks.append(sums.clicks[used])
+        columns.append((n_groups + slots[used], used, sums.shown[used], sums.clicks[used]))
         n_groups += int(slots.max(initial=-1)) + 1
-    if not group:
-        return Cells(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0), n_places)
-    _, groups = np.unique(np.concatenate(group), return_inverse=True)
-    return Cells(groups, np.concatenate(place), np.concatenate(shown), np.concatenate(clicks), n_places)
+    group, place, shown, clicks = map(np.concatenate, zip(*columns, strict=True))
+    return Cells(np.unique(group, return_inverse=True)[1], place, shown, clicks, n_places)
 
 
 def outer_scores(counts: dict[Coin, CoinCounts], log_examination: Floats, identified: Bools) -> Floats:

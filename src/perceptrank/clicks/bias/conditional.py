@@ -13,7 +13,7 @@ not matter how seldom each document was seen. If all groups have two adjacent pl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -62,16 +62,37 @@ class Cells:
         return Cells(group, self.place[kept], self.shown[kept], self.clicks[kept], self.n_places), kept
 
 
-@dataclass(frozen=True)
-class Links:
-    """Places that clicks compare with the first, and why others are not compared."""
+class Estimate(NamedTuple):
+    """Logarithms of examination relative to place 1, and their covariance; NaN where they are not identified."""
 
-    identified: Bools
+    log_examination: Floats
+    covariance: Floats
     reason: tuple[str, ...]
 
+    @property
+    def identified(self) -> Bools:
+        """Tell which places are identified."""
+        return ~np.isnan(self.log_examination)
 
-def find_links(cells: Cells, linked_by: str, *, totals: Floats) -> Links:
-    """Find the places whose examination the cells identify; `totals` tells how often each place was shown in all.
+    def fill(self, log_examination: Floats, information: Floats, scores: Floats) -> None:
+        """Set the identified places, of which there are several; see `covariance`."""
+        used = np.flatnonzero(self.identified)
+        inside = np.ix_(used, used)
+        self.log_examination[used] = log_examination[used] - log_examination[0]
+        self.covariance[inside] = covariance(information[inside], scores[inside])
+
+
+def blank(reason: list[str], identified: Bools) -> Estimate:
+    """Return an estimate that is 1 and certain at identified places, to be filled in."""
+    unknown = ~identified
+    log_examination = np.where(unknown, np.nan, 0.0)
+    return Estimate(log_examination, np.where(unknown[:, None] | unknown, np.nan, 0.0), tuple(reason))
+
+
+def link_places(cells: Cells, linked_by: str, totals: Floats) -> tuple[Estimate, Cells, Bools]:
+    """Return a blank estimate of places that the cells identify, the cells that compare them, and which they are.
+
+    `totals` tells how often each place was shown in all.
 
     θ_k / θ_1 is finite and unique if and only if clicks lead from each of the two places to the other: from k to j if a
     group with clicks at k was also shown at j. Else the likelihood grows without end.
@@ -93,7 +114,7 @@ def find_links(cells: Cells, linked_by: str, *, totals: Floats) -> Links:
             reason.append(f"no clicks here on any {linked_by}, which would link it to place 1")
         else:
             reason.append("too few clicks: none on one side of what links it to place 1")
-    return Links(identified, tuple(reason))
+    return blank(reason, identified), *cells.select(identified[cells.place])
 
 
 def unseen(totals: Floats, place: int) -> str:
@@ -103,17 +124,12 @@ def unseen(totals: Floats, place: int) -> str:
     return "" if totals[0] > 0 else "place 1, to which places are compared, was never shown"
 
 
-@dataclass(frozen=True)
-class Conditional:
-    """Solution for the places that are identified: logarithms of examination, and what its covariance is made of."""
+def solve(cells: Cells) -> tuple[Floats, Floats, Floats]:
+    """Maximize the likelihood by Newton's method; all places of the cells must be linked.
 
-    log_examination: Floats
-    expected: Floats  # clicks of each cell, given those of its group
-    information: Floats  # places x places; each row adds up to 0
-
-
-def solve(cells: Cells) -> Conditional:
-    """Maximize the likelihood by Newton's method; all places of the cells must be linked."""
+    Returns the logarithms of examination, the clicks expected of each cell given those of its group, and the
+    information on examination: places × places, each row adds up to 0.
+    """
     places = np.unique(cells.place)
     totals = cells.per_group(cells.clicks)
     clicks = cells.per_place(cells.clicks)
@@ -133,7 +149,7 @@ def solve(cells: Cells) -> Conditional:
         log_examination, value = log_examination + step, new_value
         if np.abs(step).max() < _TOLERANCE:
             break
-    return Conditional(log_examination, expected, _information(cells, totals, expected))
+    return log_examination, expected, _information(cells, totals, expected)
 
 
 def _likelihood(cells: Cells, totals: Floats, clicks: Floats, log_examination: Floats) -> tuple[float, Floats]:

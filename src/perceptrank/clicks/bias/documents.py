@@ -1,13 +1,21 @@
-"""Counts of documents at places: how often each document of a query was shown and clicked where."""
+"""Counts of documents at places: how often each document of a query was shown and clicked where.
+
+Queries and documents are numbers of 64 bits in place of texts: counts are kept without keeping names. The numbers are
+the same in every process, so that counts of several machines can be added up. Two of ten million documents share a
+number with a probability of 1 %; then they are counted as one document, which is harmless.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from perceptrank.clicks.bias.conditional import Cells
-from perceptrank.kernels.arrays import Floats, Ints, Words
+from perceptrank.kernels.arrays import Bools, Floats, Ints, Words
+from perceptrank.stream.texts import Texts, mix
 
 _PLACE_BITS = np.uint64(10)
 MOST_PLACES = 2 ** int(_PLACE_BITS) - 1
@@ -22,10 +30,10 @@ class DocumentCounts:
     queries: Words
     shown: Floats
     clicks: Floats
-    X: Floats | None = None  # features of the rows, where they are needed
+    X: Floats  # features of the rows; none where they are not needed
 
     @classmethod
-    def of(cls, documents: Words, queries: Words, place: Ints, clicked: Floats, X: Floats | None) -> DocumentCounts:
+    def of(cls, documents: Words, queries: Words, place: Ints, clicked: Floats, X: Floats) -> DocumentCounts:
         """Count documents that were shown, at places from 0 on."""
         keys = (documents << _PLACE_BITS) | place.astype(np.uint64)
         return cls(keys, queries, np.ones(len(keys)), clicked, X).summed()
@@ -35,32 +43,16 @@ class DocumentCounts:
         """Add up counts of several logs."""
         if len(parts) == 1:
             return parts[0]
-        X = None if parts[0].X is None else np.concatenate([part.X for part in parts if part.X is not None])
-        return cls(
-            np.concatenate([part.keys for part in parts]),
-            np.concatenate([part.queries for part in parts]),
-            np.concatenate([part.shown for part in parts]),
-            np.concatenate([part.clicks for part in parts]),
-            X,
-        ).summed()
+        columns: Any = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns)).summed()
 
     def summed(self) -> DocumentCounts:
         """Return one row per key, in the order of the keys."""
         order = np.argsort(self.keys)
         keys = self.keys[order]
-        starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, int)
-        firsts = order[starts]
-        return replace(
-            self,
-            keys=keys[starts],
-            queries=self.queries[firsts],
-            shown=np.add.reduceat(self.shown[order], starts) if len(keys) else self.shown,
-            clicks=np.add.reduceat(self.clicks[order], starts) if len(keys) else self.clicks,
-            X=None if self.X is None else self.X[firsts],
-        )
-
-    def __len__(self) -> int:
-        return len(self.keys)
+        starts = np.flatnonzero(_changes(keys))
+        shown, clicks = (np.add.reduceat(values[order], starts) for values in (self.shown, self.clicks))
+        return DocumentCounts(keys[starts], self.queries[order[starts]], shown, clicks, self.X[order[starts]])
 
     @property
     def places(self) -> Ints:
@@ -70,15 +62,31 @@ class DocumentCounts:
     def up_to(self, n_places: int) -> DocumentCounts:
         """Return the rows of the first places."""
         kept = self.places < n_places
-        X = None if self.X is None else self.X[kept]
-        return DocumentCounts(self.keys[kept], self.queries[kept], self.shown[kept], self.clicks[kept], X)
+        return DocumentCounts(*(values[kept] for values in vars(self).values()))
 
     def cells(self, n_places: int) -> Cells:
         """Return the documents as groups of cells; places must be below `n_places`."""
-        documents = self.keys >> _PLACE_BITS
-        new = np.concatenate([[False], documents[1:] != documents[:-1]]) if len(self) else np.zeros(0, bool)
-        return Cells(np.cumsum(new), self.places, self.shown, self.clicks, n_places)
+        group = np.cumsum(_changes(self.keys >> _PLACE_BITS)) - 1
+        return Cells(group, self.places, self.shown, self.clicks, n_places)
 
     def clusters(self) -> Ints:
         """Return the number of each row's query, from 0 on."""
         return np.asarray(np.unique(self.queries, return_inverse=True)[1])
+
+
+def _changes(keys: Words) -> Bools:
+    """Tell which of sorted keys differ from the one before."""
+    return np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)]
+
+
+def id_keys(values: npt.NDArray[Any]) -> Words:
+    """Return a key for each identifier, that of its text: 7 and "7" are the same."""
+    return Texts(map(str, values.tolist())).hashes()
+
+
+def row_keys(X: Floats) -> Words:
+    """Return a key for each row of features."""
+    keys = np.zeros(len(X), np.uint64)
+    for column in np.ascontiguousarray(X.T, np.float64).view(np.uint64):
+        keys = mix(keys, column)
+    return keys

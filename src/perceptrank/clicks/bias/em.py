@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from perceptrank.clicks.bias import conditional
-from perceptrank.clicks.bias.conditional import Cells
+from perceptrank.clicks.bias.conditional import Cells, Estimate, link_places
 from perceptrank.clicks.bias.documents import DocumentCounts
-from perceptrank.clicks.bias.methods import Estimate, linked_documents, sum_outer
+from perceptrank.clicks.bias.methods import DOCUMENT, sum_outer
 from perceptrank.kernels.arrays import Floats
 
 _STEPS = 200
@@ -25,14 +25,11 @@ _LEAST = 0.02  # probability of no click, for the weight of a document that is c
 
 def estimate_em(counts: DocumentCounts, totals: Floats) -> Estimate:
     """Estimate examination and the attractiveness of each document that changed places; queries are clusters."""
-    estimate, cells, kept = linked_documents(counts, totals)
-    used = np.flatnonzero(estimate.identified)
-    if len(used) > 1:
-        log_examination, residuals, information = fit(cells, conditional.solve(cells).log_examination)
-        inside = np.ix_(used, used)
-        scores = sum_outer(counts.clusters()[kept], cells, residuals)
-        estimate.log_examination[used] = log_examination[used] - log_examination[0]
-        estimate.covariance[inside] = conditional.covariance(information[inside], scores[inside])
+    estimate, cells, kept = link_places(counts.cells(len(totals)), DOCUMENT, totals)
+    if estimate.identified.sum() > 1:
+        log_examination, residuals, information = fit(cells, conditional.solve(cells)[0])
+        scores = sum_outer(counts.clusters()[kept], cells.place, residuals, len(totals))
+        estimate.fill(log_examination, information, scores)
     return estimate
 
 

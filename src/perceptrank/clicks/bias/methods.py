@@ -2,83 +2,42 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.sparse import csr_array
 
 from perceptrank.clicks.bias import conditional
 from perceptrank.clicks.bias.coins import Coin, CoinCounts, as_cells, outer_scores
-from perceptrank.clicks.bias.conditional import Cells, unseen
+from perceptrank.clicks.bias.conditional import Estimate, blank, link_places, unseen
 from perceptrank.clicks.bias.documents import DocumentCounts
-from perceptrank.kernels.arrays import Bools, Floats, Ints
+from perceptrank.kernels.arrays import Floats, Ints
 
 _SWAP = "random swap or shuffle that was clicked"
-_DOCUMENT = "clicked document that changed places"
+DOCUMENT = "clicked document that changed places"
 _FAR = 3.0  # standard errors between two methods that should agree
-
-
-class Estimate(NamedTuple):
-    """Logarithms of examination relative to place 1, and their covariance; NaN where they are not identified."""
-
-    log_examination: Floats
-    covariance: Floats
-    reason: tuple[str, ...]
-
-    @property
-    def identified(self) -> Bools:
-        """Tell which places are identified."""
-        return ~np.isnan(self.log_examination)
-
-
-def blank(reason: tuple[str, ...], identified: Bools) -> Estimate:
-    """Return an estimate that is 1 and certain at identified places, to be filled in."""
-    unknown = ~identified
-    log_examination = np.where(unknown, np.nan, 0.0)
-    return Estimate(log_examination, np.where(unknown[:, None] | unknown, np.nan, 0.0), reason)
 
 
 def estimate_swaps(counts: dict[Coin, CoinCounts], totals: Floats) -> Estimate:
     """Estimate from what policies have swapped or shuffled; `totals` tells how often each place was shown."""
-    cells = as_cells(counts, len(totals))
-    links = conditional.find_links(cells, _SWAP, totals=totals)
-    estimate = blank(links.reason, links.identified)
-    used = np.flatnonzero(links.identified)
-    cells, _ = cells.select(links.identified[cells.place])
-    if len(used) > 1:
-        solution = conditional.solve(cells)
-        scores = outer_scores(counts, solution.log_examination, links.identified)
-        inside = np.ix_(used, used)
-        estimate.log_examination[used] = solution.log_examination[used]
-        estimate.covariance[inside] = conditional.covariance(solution.information[inside], scores[inside])
+    estimate, cells, _ = link_places(as_cells(counts, len(totals)), _SWAP, totals)
+    if estimate.identified.sum() > 1:
+        log_examination, _, information = conditional.solve(cells)
+        estimate.fill(log_examination, information, outer_scores(counts, log_examination, estimate.identified))
     return estimate
 
 
-def linked_documents(counts: DocumentCounts, totals: Floats) -> tuple[Estimate, Cells, Bools]:
-    """Return a blank estimate, and the cells of documents that compare its places; and which rows these are."""
-    cells = counts.cells(len(totals))
-    links = conditional.find_links(cells, _DOCUMENT, totals=totals)
-    compared, kept = cells.select(links.identified[cells.place])
-    return blank(links.reason, links.identified), compared, kept
-
-
-def sum_outer(clusters: Ints, cells: Cells, residuals: Floats) -> Floats:
+def sum_outer(clusters: Ints, places: Ints, residuals: Floats, n_places: int) -> Floats:
     """Sum the outer products of the residuals of each cluster, added up by place."""
-    shape = (int(clusters.max()) + 1, cells.n_places)
-    sums = csr_array((residuals, (clusters, cells.place)), shape=shape)
+    sums = csr_array((residuals, (clusters, places)), shape=(int(clusters.max()) + 1, n_places))
     return np.asarray((sums.T @ sums).toarray())
 
 
 def estimate_pairs(counts: DocumentCounts, totals: Floats) -> Estimate:
     """Estimate from documents seen at several places, all pairs of places at once; queries are clusters."""
-    estimate, cells, kept = linked_documents(counts, totals)
-    used = np.flatnonzero(estimate.identified)
-    if len(used) > 1:
-        solution = conditional.solve(cells)
-        scores = sum_outer(counts.clusters()[kept], cells, cells.clicks - solution.expected)
-        inside = np.ix_(used, used)
-        estimate.log_examination[used] = solution.log_examination[used]
-        estimate.covariance[inside] = conditional.covariance(solution.information[inside], scores[inside])
+    estimate, cells, kept = link_places(counts.cells(len(totals)), DOCUMENT, totals)
+    if estimate.identified.sum() > 1:
+        log_examination, expected, information = conditional.solve(cells)
+        scores = sum_outer(counts.clusters()[kept], cells.place, cells.clicks - expected, len(totals))
+        estimate.fill(log_examination, information, scores)
     return estimate
 
 
@@ -104,7 +63,7 @@ def estimate_pivot(counts: DocumentCounts, totals: Floats) -> Estimate:
             reason[k] = "no document was seen both here and at place 1"
         elif not reason[k] and not (upper[k] > 0 and lower[k] > 0):
             reason[k] = "documents seen both here and at place 1 have no clicks at one of the two"
-    estimate = blank(tuple(reason), np.array([text == "" for text in reason]))
+    estimate = blank(reason, np.array([text == "" for text in reason]))
     used = np.flatnonzero(estimate.identified)[1:]
     if len(used):
         estimate.log_examination[used] = np.log(upper[used] / lower[used])
@@ -112,12 +71,10 @@ def estimate_pivot(counts: DocumentCounts, totals: Floats) -> Estimate:
         group, place, cluster = cells.group[kept], cells.place[kept], queries[kept]
         ours, theirs = here[kept] / upper[place], there[kept] / lower[place]
         shares = (share * cells.shown)[kept] / lower[place]
-        table = csr_array((shares * np.sqrt(clicks[kept]), (group, place)), shape=(cells.n_groups, n))
         # Clicks at place 1 are shared by all places; those at a place are its own.
-        model = (table.T @ table).toarray()
+        model = sum_outer(group, place, shares * np.sqrt(clicks[kept]), n)
         model += np.diag(np.bincount(place, ((share * shown)[kept] / upper[place]) ** 2 * cells.clicks[kept], n))
-        compared = Cells(group, place, cells.shown[kept], cells.clicks[kept], n)
-        robust = sum_outer(cluster, compared, ours - theirs)
+        robust = sum_outer(cluster, place, ours - theirs, n)
         inside = np.ix_(used, used)
         estimate.covariance[inside] = conditional.widest(model[inside], robust[inside])
     return estimate

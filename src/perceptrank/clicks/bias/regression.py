@@ -8,9 +8,8 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from perceptrank.clicks.bias import conditional
-from perceptrank.clicks.bias.conditional import Cells, unseen
+from perceptrank.clicks.bias.conditional import Cells, Estimate, blank, unseen
 from perceptrank.clicks.bias.documents import DocumentCounts
-from perceptrank.clicks.bias.methods import Estimate, blank
 from perceptrank.kernels.arrays import Floats, Ints
 
 _RIDGE = 1e-9  # times the impressions: keeps weights finite that clicks say nothing about
@@ -23,7 +22,7 @@ _SETTINGS = {"maxiter": 1000, "maxfun": 2000, "maxcor": 20, "ftol": 1e-13, "gtol
 def estimate_regression(counts: DocumentCounts, totals: Floats) -> Estimate:
     """Estimate examination, and attractiveness as a logistic function of the features; queries are clusters."""
     n = len(totals)
-    cells = Cells(np.arange(len(counts)), counts.places, counts.shown, counts.clicks, n)
+    cells = Cells(np.arange(len(counts.keys)), counts.places, counts.shown, counts.clicks, n)
     clicks = cells.per_place(cells.clicks)
     Z = _standardized(counts)
     reason = [unseen(totals, k) for k in range(n)]
@@ -34,7 +33,7 @@ def estimate_regression(counts: DocumentCounts, totals: Floats) -> Estimate:
             reason[k] = reason[k] or ("" if k == 0 else "no clicks here" if clicks[0] else "place 1 has no clicks")
     identified = np.array([text == "" for text in reason])
     if identified.sum() < 2:
-        return blank(tuple(reason), identified)
+        return blank(reason, identified)
     rows = identified[cells.place]
     cells = Cells(np.arange(int(rows.sum())), cells.place[rows], cells.shown[rows], cells.clicks[rows], n)
     parameters = _fit(cells, Z[rows])
@@ -46,7 +45,7 @@ def estimate_regression(counts: DocumentCounts, totals: Floats) -> Estimate:
     scaled = contrasts / np.where(scale > 0, scale, 1.0)
     hidden = np.linalg.norm(scaled @ null, axis=1) > 1e-4 * np.linalg.norm(scaled, axis=1)
     reason = [text or ("the features tell the place" if hidden[k] else "") for k, text in enumerate(reason)]
-    estimate = blank(tuple(reason), np.array([text == "" for text in reason]))
+    estimate = blank(reason, np.array([text == "" for text in reason]))
     used = np.flatnonzero(estimate.identified)[1:]
     if len(used):
         chosen = contrasts[used] @ inverse
@@ -58,12 +57,10 @@ def estimate_regression(counts: DocumentCounts, totals: Floats) -> Estimate:
 
 def _standardized(counts: DocumentCounts) -> Floats:
     """Return a column of ones, and the features that vary, with mean 0 and variance 1."""
-    if counts.X is None:
-        raise ValueError("the counts were made without features")
     mean = np.average(counts.X, axis=0, weights=counts.shown)
     deviations = np.sqrt(np.average((counts.X - mean) ** 2, axis=0, weights=counts.shown))
     varies = deviations > 1e-12 * np.maximum(np.abs(mean), 1e-300)
-    return np.column_stack([np.ones(len(counts)), (counts.X[:, varies] - mean[varies]) / deviations[varies]])
+    return np.column_stack([np.ones(len(counts.X)), (counts.X[:, varies] - mean[varies]) / deviations[varies]])
 
 
 def _fit(cells: Cells, Z: Floats) -> Floats:

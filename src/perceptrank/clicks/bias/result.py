@@ -64,8 +64,7 @@ class PositionBias:
     confidence: float = 0.95
 
     def __str__(self) -> str:
-        header = ["place", "examination", f"{self.confidence * 100:g}% interval", "clicks", "shown"]
-        rows = [header, *([row[name] for name in header] for row in self.rows())]
+        rows = [list(self.rows()[0]), *(list(row.values()) for row in self.rows())]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(
@@ -150,12 +149,8 @@ class PositionBias:
             if row["identified"] and not 0 < value < np.inf:
                 raise ValueError(f"examination of place {row['place']} must be above 0, got {row['examination']}")
         return cls(
-            examination=examination,
-            low=column("low"),
-            high=column("high"),
+            **{name: column(name) for name in ("examination", "low", "high", "clicks", "shown")},
             log_covariance=covariance,
-            clicks=column("clicks"),
-            shown=column("shown"),
             method=plain["method"],
             identified=np.array([row["identified"] for row in places], bool),
             reason=tuple(row["reason"] for row in places),

@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from scipy.special import ndtri
 
-from perceptrank.clicks.bias.coins import Coin, CoinCounts, count_coins
-from perceptrank.clicks.bias.documents import MOST_PLACES, DocumentCounts
+from perceptrank.clicks.bias.coins import Coin, CoinCounts, add_counts, count_coins, padded_sum
+from perceptrank.clicks.bias.conditional import Estimate
+from perceptrank.clicks.bias.documents import MOST_PLACES, DocumentCounts, id_keys, row_keys
 from perceptrank.clicks.bias.em import estimate_em
-from perceptrank.clicks.bias.keys import id_keys, row_keys
-from perceptrank.clicks.bias.methods import Estimate, choose, estimate_pairs, estimate_pivot, estimate_swaps
+from perceptrank.clicks.bias.methods import choose, estimate_pairs, estimate_pivot, estimate_swaps
 from perceptrank.clicks.bias.regression import estimate_regression
 from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.kernels.arrays import Floats, Ints, Words
@@ -95,20 +95,20 @@ class PositionBiasSums:
         at, clicks = place[rows].astype(np.int64) - 1, np.asarray(clicked[rows], float)
         self.n_impressions += stream.n_queries
         self.n_far += 0 if self.places else int((place > limit).sum())
-        self._shown = _sum(self._shown, np.bincount(at).astype(np.float64))
-        self._clicks = _sum(self._clicks, np.bincount(at, clicks).astype(np.float64))
+        self._shown = padded_sum(self._shown, np.bincount(at).astype(np.float64))
+        self._clicks = padded_sum(self._clicks, np.bincount(at, clicks).astype(np.float64))
         columns: Mapping[str, Any] = stream.columns
         if self.method in ("auto", "swaps") and "policy" in columns:
             chances = columns["propensity"][rows] if "propensity" in columns else None
             coins, n_random = count_coins(columns["policy"], impression, at, clicks, chances)
             self.n_random += n_random
-            self._coins = _merge(self._coins, coins)
+            self._coins = add_counts(self._coins, coins)
         if self.method != "swaps":
             self._add_documents(stream, rows, impression, at, clicks)
 
     def _add_documents(self, stream: QueryStream, rows: Ints, impression: Ints, at: Ints, clicks: Floats) -> None:
         queries = _query_keys(stream)[impression]
-        X = None
+        X = np.empty((len(rows), 0))
         if self.method == "regression-em":
             X = _features(stream)[rows]
             keys = row_keys(X)
@@ -118,9 +118,11 @@ class PositionBiasSums:
             self.n_nameless += int(len(rows) - has_name.sum())
             keys = np.zeros(len(rows), np.uint64) if docids is None else docids.hashes()[rows]
             if not has_name.all():
-                keys, queries, at, clicks = keys[has_name], queries[has_name], at[has_name], clicks[has_name]
+                X, keys, queries = X[has_name], keys[has_name], queries[has_name]
+                at, clicks = at[has_name], clicks[has_name]
         self._documents.append(DocumentCounts.of(mix(queries, keys), queries, at, clicks, X))
-        if sum(map(len, self._documents[1:])) > max(len(self._documents[0]), _FEW_ROWS):
+        sizes = [len(part.keys) for part in self._documents]
+        if sum(sizes[1:]) > max(sizes[0], _FEW_ROWS):
             self._documents = [DocumentCounts.joined(self._documents)]
 
     def __add__(self, other: PositionBiasSums) -> PositionBiasSums:
@@ -134,8 +136,8 @@ class PositionBiasSums:
         total = PositionBiasSums(self.method, self.places)
         for name in ("n_impressions", "n_random", "n_nameless", "n_far"):
             setattr(total, name, getattr(self, name) + getattr(other, name))
-        total._shown, total._clicks = _sum(self._shown, other._shown), _sum(self._clicks, other._clicks)
-        total._coins = _merge(self._coins, other._coins)
+        total._shown, total._clicks = padded_sum(self._shown, other._shown), padded_sum(self._clicks, other._clicks)
+        total._coins = add_counts(self._coins, other._coins)
         total._documents = [*self._documents, *other._documents]
         return total
 
@@ -153,7 +155,7 @@ class PositionBiasSums:
         n = self.places or len(self._shown)
         if n == 0:
             raise ValueError("no document of the log was shown: the column place is 0 everywhere")
-        shown, clicks = _sum(self._shown, np.zeros(n)), _sum(self._clicks, np.zeros(n))
+        shown, clicks = padded_sum(self._shown, np.zeros(n)), padded_sum(self._clicks, np.zeros(n))
         method, estimate, why = self._estimate(shown)
         error = ndtri((1 + confidence) / 2) * np.sqrt(np.diag(estimate.covariance))
         with np.errstate(over="ignore"):  # hardly any clicks: no upper bound
@@ -223,12 +225,3 @@ def _features(stream: QueryStream) -> Floats:
     if np.isnan(X).any():
         raise ValueError("method 'regression-em' needs features without missing values (NaN)")
     return X
-
-
-def _sum(a: Floats, b: Floats) -> Floats:
-    n = max(len(a), len(b))
-    return np.pad(a, (0, n - len(a))) + np.pad(b, (0, n - len(b)))
-
-
-def _merge(a: dict[Coin, CoinCounts], b: dict[Coin, CoinCounts]) -> dict[Coin, CoinCounts]:
-    return {coin: a[coin] + b[coin] if coin in a and coin in b else a.get(coin) or b[coin] for coin in {**a, **b}}

@@ -8,7 +8,8 @@ Clopper and Pearson's, the coverage is at least the confidence, whatever a is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.special import betaincinv, gammaln, ndtri
@@ -70,57 +71,49 @@ def rates_at(probability: float, clicks: Ints, shown: Floats, examination: Float
             chosen = np.flatnonzero(rows & (counts == count))
             size = max(1, _AT_ONCE // ((count + 1) * shown.shape[1]))
             for part in np.split(chosen, range(size, len(chosen), size)):
-                log = _Impressions(count, shown[part], examination[part], are_misses=rows is is_most)
-                rates[part] = log.find_rate(probability, rates[part])
+                choices = log_choices(count - (rows is is_most), shown[part])
+                quantile = partial(_quantile, shown[part], examination[part], choices, rows is is_most)
+                rates[part] = _find_rates(quantile, float(ndtri(probability)), rates[part])
     return rates
 
 
-@dataclass
-class _Impressions:
-    """Impressions of documents, one per row, that have the same number of clicks, or of impressions without one."""
+def _quantile(
+    shown: Floats, examination: Floats, choices: Floats, are_misses: bool, roots: Floats, rows: Ints
+) -> Floats:
+    """Return the normal quantile of P(C ≤ c) if a is the root's square; c is told by clicks, or by misses."""
+    p = np.minimum(examination[rows] * (roots**2)[:, None], 1.0)
+    if are_misses:
+        at_most = 1.0 - sum_at_most(shown[rows], 1.0 - p, p, choices[rows])
+    else:
+        at_most = sum_at_most(shown[rows], p, 1.0 - p, choices[rows])
+    return np.asarray(ndtri(np.clip(at_most, _SURE, 1 - _SURE)))
 
-    count: int
-    shown: Floats
-    examination: Floats
-    are_misses: bool
 
-    def __post_init__(self) -> None:
-        self.choices = log_choices(self.count - self.are_misses, self.shown)
+def _find_rates(quantile: Callable[[Floats, Ints], Floats], target: float, start: Floats) -> Floats:
+    """Find where the quantile is the target by the rule of false position, in its Illinois form.
 
-    def quantile(self, roots: Floats, rows: Ints) -> Floats:
-        """Return the normal quantile of P(C ≤ c) if a is the root's square."""
-        p = np.minimum(self.examination[rows] * (roots**2)[:, None], 1.0)
-        if self.are_misses:
-            at_most = 1.0 - sum_at_most(self.shown[rows], 1.0 - p, p, self.choices[rows])
-        else:
-            at_most = sum_at_most(self.shown[rows], p, 1.0 - p, self.choices[rows])
-        return np.asarray(ndtri(np.clip(at_most, _SURE, 1 - _SURE)))
-
-    def find_rate(self, probability: float, start: Floats) -> Floats:
-        """Find where P(C ≤ c) is the probability by the rule of false position, in its Illinois form.
-
-        In √a, the quantile is nearly a straight line.
-        """
-        rows, target = np.arange(len(start)), float(ndtri(probability))
-        left, right = np.zeros(len(start)), np.ones(len(start))
-        above, below = np.full(len(start), -ndtri(_SURE) - target), self.quantile(right, rows) - target
-        stayed = np.zeros(len(start), dtype=np.int8)  # the end that did not move in the last step
-        x = np.where(below >= 0, 1.0, np.sqrt(np.clip(start, 1e-12, 1 - 1e-9)))
-        rows = rows[below < 0]
-        while len(rows):
-            y = self.quantile(x[rows], rows) - target
-            is_left = y > 0
-            for moved, end, value, other, side in (
-                (rows[is_left], left, above, below, 1),
-                (rows[~is_left], right, below, above, -1),
-            ):
-                end[moved], value[moved] = x[moved], y[is_left if side > 0 else ~is_left]
-                other[moved] /= np.where(stayed[moved] == side, 2.0, 1.0)
-                stayed[moved] = side
-            rows = rows[(np.abs(y) > _CLOSE) & (right[rows] - left[rows] > _CLOSE * right[rows])]
-            share = above[rows] / (above[rows] - below[rows])
-            x[rows] = left[rows] + share * (right[rows] - left[rows])
-        return np.asarray(x * x)
+    In √a, the quantile is nearly a straight line.
+    """
+    rows = np.arange(len(start))
+    left, right = np.zeros(len(start)), np.ones(len(start))
+    above, below = np.full(len(start), -ndtri(_SURE) - target), quantile(right, rows) - target
+    stayed = np.zeros(len(start), dtype=np.int8)  # the end that did not move in the last step
+    x = np.where(below >= 0, 1.0, np.sqrt(np.clip(start, 1e-12, 1 - 1e-9)))
+    rows = rows[below < 0]
+    while len(rows):
+        y = quantile(x[rows], rows) - target
+        is_left = y > 0
+        for moved, end, value, other, side in (
+            (rows[is_left], left, above, below, 1),
+            (rows[~is_left], right, below, above, -1),
+        ):
+            end[moved], value[moved] = x[moved], y[is_left if side > 0 else ~is_left]
+            other[moved] /= np.where(stayed[moved] == side, 2.0, 1.0)
+            stayed[moved] = side
+        rows = rows[(np.abs(y) > _CLOSE) & (right[rows] - left[rows] > _CLOSE * right[rows])]
+        share = above[rows] / (above[rows] - below[rows])
+        x[rows] = left[rows] + share * (right[rows] - left[rows])
+    return np.asarray(x * x)
 
 
 def position_based_interval(

@@ -183,11 +183,9 @@ class Judgements:
         """
         rating = {(query, docid): value for query, docid, value in self.rated(ratings)}
         rows: list[AnyFeatures] = []
-        qids: list[str] = []
-        docids: list[str] = []
+        judged: list[tuple[str, str, float]] = []
         names: tuple[str, ...] | None = None
         n_rated = len(rating)
-        grades: list[float] = []
         for block in as_blocks(features, required=True):
             if block.docids is None:
                 raise missing_columns(block, "joining judgements", (DOCID,))
@@ -199,14 +197,13 @@ class Judgements:
             for row, key in enumerate(zip(queries, block.docids.tolist(), strict=True)):
                 if (value := rating.pop(key, None)) is not None:
                     found.append(row)
-                    qids.append(key[0])
-                    docids.append(key[1])
-                    grades.append(value)
+                    judged.append((*key, value))
             rows.append(block.X[np.array(found, np.int64)])
-        if not grades:
+        if not judged:
             raise ValueError(f"none of {n_rated:,} judgements has features: queries or document ids differ")
         if rating:
             warnings.warn(f"{len(rating):,} judgements without features are left out", stacklevel=2)
+        qids, docids, grades = zip(*judged, strict=True)
         return QueryStream.from_arrays(concatenate_features(rows), grades, qid=qids, docids=docids, feature_names=names)
 
     def write(self, path: str | os.PathLike[str], to: Format | None = None, *, ratings: Ratings = "grade") -> int:

@@ -13,7 +13,7 @@ from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.clicks.bias.sums import PositionBiasSums
 from perceptrank.clicks.judging import models
 from perceptrank.clicks.judging.judgements import Judgements
-from perceptrank.clicks.judging.sums import CountTable, JudgementSums
+from perceptrank.clicks.judging.sums import JudgementSums
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.texts import Texts
@@ -21,7 +21,12 @@ from perceptrank.stream.validation import ParameterError, as_number, as_numbers,
 
 ClickModel: TypeAlias = Literal["position", "dbn", "cascade", "coec", "ctr"]
 THRESHOLDS = (0.2, 0.4, 0.6, 0.8)
-_OTHERS = {"dbn": models.simplified_dbn, "cascade": models.cascade, "coec": models.coec, "ctr": models.ctr}
+_OTHERS: dict[str, Callable[..., models.Estimates]] = {
+    "dbn": models.simplified_dbn,
+    "cascade": models.cascade,
+    "coec": models.coec,
+    "ctr": models.ctr,
+}
 
 
 def judgements(
@@ -114,19 +119,47 @@ def judgements(
     1 0.51 (0.47 to 0.54) 2.0
     2 0.11 (0.09 to 0.13) 0.0
     """
-    bounds = check_settings(model, thresholds, confidence, has_bias=bias is not None)
+    bounds = _check_settings(model, thresholds, confidence, has_bias=bias is not None)
     known = None if bias is None else bias if isinstance(bias, PositionBias) else _as_bias(bias)
     sums, known = _count(streams, known, is_needed=model == "position")
     table = sums.table()
     if not len(table.pair):
         why = "those that were shown have no id" if sums.n_nameless else "all places are 0"
         raise ValueError(f"no document with an id was shown: {why}")
-    settings = models.Settings(prior, confidence, progress)
-    result = _OTHERS[model](table, settings) if known is None else models.position_based(table, known, settings)
-    return _sorted(sums, table, result, model, bounds, confidence, known)
+    if known is None:
+        result = _OTHERS[model](table, prior, confidence)
+    else:
+        result = models.position_based(table, prior, confidence, known, progress)
+    first = table.firsts
+    last = np.append(first[1:], len(table.pair)) - 1
+    is_graded = result.identified & ~np.isnan(result.low)
+    columns = vars(result) | {
+        "query": np.array(sums.queries, object)[table.query[first]],
+        "docid": np.array(sums.documents, object)[table.document[first]],
+        "grade": np.where(is_graded, find_grades(result.low, result.high, bounds), np.nan),
+        "clicks": table.per_pair(table.clicks),
+        "shown": table.per_pair(table.shown),
+        "smallest_place": table.place[first],
+        "largest_place": table.place[last],
+        "reason": np.array(result.reason, object),
+    }
+    estimate = np.where(np.isnan(result.estimate), -np.inf, result.estimate)
+    order = np.lexsort((table.document[first], -estimate, table.query[first]))
+    notes = [f"{sums.n_nameless:,} shown documents without an id are not judged"] if sums.n_nameless else []
+    in_order: dict[str, Any] = {name: column[order] for name, column in columns.items()}
+    in_order |= {name: Texts(in_order[name].tolist()) for name in ("query", "docid", "reason")}
+    return Judgements(
+        **in_order,
+        model=model,
+        thresholds=bounds,
+        confidence=float(confidence),
+        n_impressions=sums.n_impressions,
+        notes=tuple(notes),
+        bias=known,
+    )
 
 
-def check_settings(model: str, thresholds: Sequence[float], confidence: float, *, has_bias: bool) -> tuple[float, ...]:
+def _check_settings(model: str, thresholds: Sequence[float], confidence: float, *, has_bias: bool) -> tuple[float, ...]:
     """Return the thresholds as numbers; raise `ValueError` if an argument of `judgements` is invalid."""
     check_choice("model", model, get_args(ClickModel))
     check_confidence(confidence)
@@ -190,48 +223,3 @@ def find_grades(low: Floats, high: Floats, thresholds: Sequence[float]) -> Float
     """
     band = np.searchsorted(thresholds, low, side="right")
     return np.where(band == np.searchsorted(thresholds, high, side="right"), band, np.nan)
-
-
-def _sorted(
-    sums: JudgementSums,
-    table: CountTable,
-    result: models.Estimates,
-    model: str,
-    thresholds: tuple[float, ...],
-    confidence: float,
-    bias: PositionBias | None,
-) -> Judgements:
-    """Return judgements in the order of queries, and by estimates within a query."""
-    first = np.unique(table.pair, return_index=True)[1]
-    last = np.append(first[1:], len(table.pair)) - 1
-    estimate = np.where(np.isnan(result.estimate), -np.inf, result.estimate)
-    order = np.lexsort((table.document[first], -estimate, table.query[first]))
-    grades = find_grades(result.low, result.high, thresholds)
-    is_graded = result.identified & ~np.isnan(result.low)
-    queries, documents = sums.queries, sums.documents
-    notes = [f"{sums.n_nameless:,} shown documents without an id are not judged"] if sums.n_nameless else []
-    columns: dict[str, Any] = {
-        "grade": np.where(is_graded, grades, np.nan),
-        "estimate": result.estimate,
-        "low": result.low,
-        "high": result.high,
-        "clicks": table.per_pair(table.clicks),
-        "shown": table.per_pair(table.shown),
-        "exposure": result.exposure,
-        "smallest_place": table.place[first],
-        "largest_place": table.place[last],
-        "prior_share": result.prior_share,
-        "identified": result.identified,
-    }
-    return Judgements(
-        query=Texts(queries[i] for i in table.query[first][order].tolist()),
-        docid=Texts(documents[i] for i in table.document[first][order].tolist()),
-        reason=Texts(result.reason[i] for i in order.tolist()),
-        **{name: values[order] for name, values in columns.items()},
-        model=model,
-        thresholds=thresholds,
-        confidence=float(confidence),
-        n_impressions=sums.n_impressions,
-        notes=tuple(notes),
-        bias=bias,
-    )

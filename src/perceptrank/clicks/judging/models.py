@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.clicks.judging.intervals import binomial_interval, position_based_interval
-from perceptrank.clicks.judging.prior import Prior, as_prior, fit_prior
+from perceptrank.clicks.judging.prior import make_prior
 from perceptrank.clicks.judging.sums import CountTable
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 
@@ -33,22 +33,9 @@ class Estimates:
     identified: Bools
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings that models may need besides the sums: a prior that is not to be fitted, the confidence of intervals."""
-
-    prior: object | None
-    confidence: float
-    progress: Progress | None = None
-
-    def make_prior(self, clicks: Floats, exposure: Floats, place: Floats) -> Prior:
-        """Return the prior that was given, or fit one."""
-        if self.prior is not None:
-            return as_prior(self.prior, len(clicks))
-        return fit_prior(clicks, exposure, place)
-
-
-def position_based(table: CountTable, bias: PositionBias, settings: Settings) -> Estimates:
+def position_based(
+    table: CountTable, prior: object, confidence: float, bias: PositionBias, progress: Progress | None
+) -> Estimates:
     """A document at place k is clicked with probability θ_k a.
 
     The estimate of a is (C + α) / (E + α + β), with E = Σ θ_k over impressions.
@@ -59,40 +46,39 @@ def position_based(table: CountTable, bias: PositionBias, settings: Settings) ->
     clicks = np.bincount(table.pair[is_known], table.clicks[is_known], n_pairs).astype(float)
     exposure, low, high = np.zeros(n_pairs), np.zeros(n_pairs), np.ones(n_pairs)
     # Documents share the error of their places: its interval is one for all places at once, by Bonferroni.
-    quantile = -float(ndtri((1.0 - settings.confidence) / 2 / max(1, int(bias.identified.sum()) - 1)))
+    quantile = -float(ndtri((1.0 - confidence) / 2 / max(1, int(bias.identified.sum()) - 1)))
     at_once = max(1, _AT_ONCE // len(bias.examination))
     for start in range(0, n_pairs, at_once):
         part = slice(start, min(start + at_once, n_pairs))
         rows = slice(*np.searchsorted(table.pair, [part.start, part.stop]))
-        cells = _Cells(table, np.flatnonzero(is_known[rows]) + rows.start, part, bias)
-        exposure[part] = cells.exposure
+        shown, examination, log_error = _lay_out(table, np.flatnonzero(is_known[rows]) + rows.start, part, bias)
+        exposure[part] = (shown * examination).sum(axis=1)
         low[part], high[part] = position_based_interval(
-            clicks[part], cells.shown, cells.examination, quantile * cells.log_error, settings.confidence
+            clicks[part], shown, examination, quantile * log_error, confidence
         )
-        if settings.progress is not None:
-            settings.progress(part.stop, n_pairs)
+        if progress is not None:
+            progress(part.stop, n_pairs)
     identified = exposure > 0
     reason = _unknown_places(table, is_known, bias)
     for pair in np.flatnonzero(identified & (low >= 1.0)).tolist():
         identified[pair] = False
         reason[pair] = "more clicks than the examination of its places allows"
-    result = _unidentified(n_pairs, exposure, reason)
-    return _fill(result, identified, clicks, exposure, _mean_place(table), low, high, settings)
+    return _estimate(identified, clicks, exposure, _mean_place(table), (low, high), reason, prior)
 
 
-def cascade(table: CountTable, settings: Settings) -> Estimates:
+def cascade(table: CountTable, prior: object, confidence: float) -> Estimates:
     """The user clicks the first document that attracts, and stops.
 
     The estimate is (clicks + α) / (shown + α + β), over impressions in which the document was not below the first
     click. Later clicks are not counted.
     """
     seen, clicks = table.per_pair(table.above_first), table.per_pair(table.first)
-    result = _unidentified(len(seen), seen, ["" if n else "never shown at or above the first click" for n in seen])
-    low, high = binomial_interval(clicks, seen, settings.confidence)
-    return _fill(result, seen > 0, clicks, seen, _mean_place(table), low, high, settings)
+    reason = ["" if n else "never shown at or above the first click" for n in seen]
+    interval = binomial_interval(clicks, seen, confidence)
+    return _estimate(seen > 0, clicks, seen, _mean_place(table), interval, reason, prior)
 
 
-def simplified_dbn(table: CountTable, settings: Settings) -> Estimates:
+def simplified_dbn(table: CountTable, prior: object, confidence: float) -> Estimates:
     """The user clicks what attracts, with probability a, and stops when satisfied, with probability s.
 
     The estimate is a s, with a = (clicks + α) / (shown at or above the last click + α + β) and
@@ -101,22 +87,21 @@ def simplified_dbn(table: CountTable, settings: Settings) -> Estimates:
     """
     seen, clicks = table.per_pair(table.above_last), table.per_pair(table.clicks)
     last, place = table.per_pair(table.last), _mean_place(table)
-    result = _unidentified(len(seen), seen, ["" if n else "never shown at or above the last click" for n in seen])
-    confidence = (1.0 + settings.confidence) / 2
-    low, high = binomial_interval(clicks, seen, confidence)
-    low_s, high_s = binomial_interval(last, clicks, confidence)
-    result = _fill(result, seen > 0, clicks, seen, place, low * low_s, high * high_s, settings)
-    result.estimate *= settings.make_prior(last, clicks, place).estimate(last, clicks)
+    reason = ["" if n else "never shown at or above the last click" for n in seen]
+    low, high = binomial_interval(clicks, seen, (1.0 + confidence) / 2)
+    low_s, high_s = binomial_interval(last, clicks, (1.0 + confidence) / 2)
+    result = _estimate(seen > 0, clicks, seen, place, (low * low_s, high * high_s), reason, prior)
+    result.estimate *= make_prior(prior, last, clicks, place).estimate(last, clicks)
     return result
 
 
-def ctr(table: CountTable, settings: Settings) -> Estimates:
+def ctr(table: CountTable, *_: object) -> Estimates:
     """Clicks divided by impressions, wherever they were."""
     shown, clicks = table.per_pair(table.shown), table.per_pair(table.clicks)
     return _without_interval(clicks / shown, shown)
 
 
-def coec(table: CountTable, settings: Settings) -> Estimates:
+def coec(table: CountTable, *_: object) -> Estimates:
     """Clicks over expected clicks, as OpenSearch's search-relevance plugin computes it.
 
     For comparison only: all impressions count as if they had been at the smallest place ever, events below place 20
@@ -130,29 +115,27 @@ def coec(table: CountTable, settings: Settings) -> Estimates:
     of_place = np.bincount(at, shown, MAX_RANK + 2)
     rates = np.bincount(at, clicks, MAX_RANK + 2) / np.where(of_place > 0, of_place, 1.0)
     rates[MAX_RANK:] = 0.0  # ranks count from 0 there, up to one less than the largest
-    expected = rates[np.minimum(_smallest_place(table), MAX_RANK + 1)] * table.per_pair(shown)
+    expected = rates[np.minimum(table.place[table.firsts], MAX_RANK + 1)] * table.per_pair(shown)
     ratio = table.per_pair(clicks) / np.where(expected > 0, expected, 1.0)
     return _without_interval(np.where(expected > 0, ratio, 0.0), expected)
 
 
-class _Cells:
-    """Rows of a table as documents × groups of impressions: the n-th group is the n-th place of the document.
+def _lay_out(table: CountTable, rows: Ints, pairs: slice, bias: PositionBias) -> tuple[Floats, Floats, Floats]:
+    """Lay out rows as documents × groups of impressions: the n-th group is the n-th place of the document.
 
-    `log_error` is the standard error of ln Σ n_k θ_k, whose derivative by ln θ_k is the share of place k.
+    Returns how often they were shown, their examination, and the standard error of ln Σ n_k θ_k for each document; its
+    derivative by ln θ_k is the share of place k.
     """
-
-    def __init__(self, table: CountTable, rows: Ints, pairs: slice, bias: PositionBias) -> None:
-        pair, place, n = table.pair[rows] - pairs.start, table.place[rows] - 1, pairs.stop - pairs.start
-        number = np.arange(len(rows)) - np.searchsorted(pair, pair)
-        shape = n, int(number.max(initial=0)) + 1
-        self.shown, self.examination = np.zeros(shape), np.ones(shape)
-        self.shown[pair, number] = table.shown[rows]
-        self.examination[pair, number] = bias.examination[place]
-        self.exposure = (self.shown * self.examination).sum(axis=1)
-        shares = np.zeros((n, len(bias.examination)))
-        shares[pair, place] = table.shown[rows] * bias.examination[place] / self.exposure[pair]
-        variance = ((shares @ np.nan_to_num(bias.log_covariance)) * shares).sum(axis=1)
-        self.log_error = np.sqrt(np.maximum(variance, 0.0))
+    pair, place, n = table.pair[rows] - pairs.start, table.place[rows] - 1, pairs.stop - pairs.start
+    number = np.arange(len(rows)) - np.searchsorted(pair, pair)
+    shape = n, int(number.max(initial=0)) + 1
+    shown, examination = np.zeros(shape), np.ones(shape)
+    shown[pair, number] = table.shown[rows]
+    examination[pair, number] = bias.examination[place]
+    shares = np.zeros((n, len(bias.examination)))
+    shares[pair, place] = table.shown[rows] * bias.examination[place] / (shown * examination).sum(axis=1)[pair]
+    variance = ((shares @ np.nan_to_num(bias.log_covariance)) * shares).sum(axis=1)
+    return shown, examination, np.sqrt(np.maximum(variance, 0.0))
 
 
 def _unknown_places(table: CountTable, is_known: Bools, bias: PositionBias) -> list[str]:
@@ -169,29 +152,23 @@ def _unknown_places(table: CountTable, is_known: Bools, bias: PositionBias) -> l
     return reason
 
 
-def _unidentified(n: int, exposure: Floats, reason: list[str]) -> Estimates:
-    nothing = np.full(n, np.nan)
-    return Estimates(nothing, np.zeros(n), np.ones(n), exposure, np.ones(n), reason, np.zeros(n, dtype=bool))
-
-
-def _fill(
-    result: Estimates,
+def _estimate(
     identified: Bools,
     clicks: Floats,
     exposure: Floats,
     place: Floats,
-    low: Floats,
-    high: Floats,
-    settings: Settings,
+    interval: tuple[Floats, Floats],
+    reason: list[str],
+    prior: object,
 ) -> Estimates:
-    """Set the estimates, intervals and shares of the prior of documents that are identified."""
-    result.identified = identified
+    """Estimate documents that are identified; of others nothing is known, and all comes from the prior."""
+    estimate, share = np.full(len(clicks), np.nan), np.ones(len(clicks))
     if identified.any():
-        prior = settings.make_prior(clicks[identified], exposure[identified], place[identified])
-        result.estimate[identified] = prior.estimate(clicks[identified], exposure[identified])
-        result.prior_share[identified] = prior.share(exposure[identified])
-        result.low[identified], result.high[identified] = low[identified], high[identified]
-    return result
+        known = make_prior(prior, clicks[identified], exposure[identified], place[identified])
+        estimate[identified] = known.estimate(clicks[identified], exposure[identified])
+        share[identified] = known.share(exposure[identified])
+    low, high = np.where(identified, interval[0], 0.0), np.where(identified, interval[1], 1.0)
+    return Estimates(estimate, low, high, exposure, share, reason, identified)
 
 
 def _without_interval(estimate: Floats, exposure: Floats) -> Estimates:
@@ -201,7 +178,3 @@ def _without_interval(estimate: Floats, exposure: Floats) -> Estimates:
 
 def _mean_place(table: CountTable) -> Floats:
     return np.asarray(table.per_pair(table.shown * table.place) / table.per_pair(table.shown))
-
-
-def _smallest_place(table: CountTable) -> Ints:
-    return table.place[np.unique(table.pair, return_index=True)[1]]

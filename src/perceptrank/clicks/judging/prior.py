@@ -69,12 +69,14 @@ def fit_prior(clicks: Floats, exposure: Floats, place: Floats) -> Prior:
     return Prior(mean * strength, (1.0 - mean) * strength)
 
 
-def as_prior(prior: object, n: int) -> Prior:
-    """Return the same prior for n documents from a pair of numbers (α, β)."""
+def make_prior(prior: object, clicks: Floats, exposure: Floats, place: Floats) -> Prior:
+    """Return the same prior for all documents from a pair of numbers (α, β); fit priors if it is None."""
+    if prior is None:
+        return fit_prior(clicks, exposure, place)
     rule = "must be a pair (α, β) of numbers that are not negative, and not both 0"
     if not isinstance(prior, (tuple, list)) or len(prior) != 2:
         raise ParameterError("prior", rule, prior)
     alpha, beta = map(as_number, prior)
     if not (0 <= alpha < np.inf and 0 <= beta < np.inf and alpha + beta > 0):
         raise ParameterError("prior", rule, prior)
-    return Prior(np.full(n, alpha), np.full(n, beta))
+    return Prior(np.full(len(clicks), alpha), np.full(len(clicks), beta))

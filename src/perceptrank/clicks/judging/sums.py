@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,11 @@ class CountTable(NamedTuple):
         """Sum values of the rows for each document of a query."""
         return np.bincount(self.pair, values).astype(float)
 
+    @property
+    def firsts(self) -> Ints:
+        """First row of each document of a query, that of its smallest place."""
+        return np.unique(self.pair, return_index=True)[1]
+
 
 class JudgementSums:
     """Sums of a log, or of a part of it, from which judgements are made.
@@ -69,7 +75,8 @@ class JudgementSums:
         self.n_impressions = self.n_nameless = 0
         self._queries: dict[str, int] = {}
         self._documents: dict[str, int] = {}
-        self._tables: list[CountTable] = []
+        none: Any = np.zeros(0, np.int64)
+        self._tables = [CountTable(none, none, none, none, *(np.zeros(0) for _ in COUNTS))]
 
     def add(self, stream: QueryStream) -> None:
         """Add the impressions of a stream.
@@ -90,12 +97,9 @@ class JudgementSums:
         clicks = np.asarray(clicked, float)
         last, first = _ends(np.asarray(place, np.int64), clicks > 0, impression, stream.n_queries)
         names = query_texts(stream)  # in the order of the log, also those of which nothing was shown
-        query = np.array([self._queries.setdefault(name, len(self._queries)) for name in names], np.int64)
+        query = _number(self._queries, names)
         rows = np.flatnonzero((place > 0) & ~is_nameless)
-        if not len(rows):
-            return
-        ids = docids[rows].tolist()
-        document = np.array([self._documents.setdefault(name, len(self._documents)) for name in ids], np.int64)
+        document = _number(self._documents, docids[rows].tolist())
         at, own, clicks = np.asarray(place[rows], np.int64), impression[rows], clicks[rows]
         last, first = last[own], first[own]
         counts = (
@@ -117,11 +121,10 @@ class JudgementSums:
         total.n_impressions = self.n_impressions + other.n_impressions
         total.n_nameless = self.n_nameless + other.n_nameless
         for part in (self, other):
-            queries = [total._queries.setdefault(name, len(total._queries)) for name in part._queries]
-            documents = [total._documents.setdefault(name, len(total._documents)) for name in part._documents]
+            queries = _number(total._queries, part._queries)
+            documents = _number(total._documents, part._documents)
             total._tables += [
-                table._replace(query=np.array(queries)[table.query], document=np.array(documents)[table.document])
-                for table in part._tables
+                table._replace(query=queries[table.query], document=documents[table.document]) for table in part._tables
             ]
         return total
 
@@ -130,9 +133,6 @@ class JudgementSums:
 
         Queries come in the order in which they were first seen, and so do documents.
         """
-        if not self._tables:
-            empty: Any = np.zeros(0, np.int64)
-            return CountTable(empty, empty, empty, empty, *(np.zeros(0) for _ in COUNTS))
         self._tables = [_joined(self._tables)]
         return self._tables[0]
 
@@ -145,6 +145,11 @@ class JudgementSums:
     def documents(self) -> list[str]:
         """Ids of the documents, by number."""
         return list(self._documents)
+
+
+def _number(known: dict[str, int], names: Iterable[str]) -> Ints:
+    """Return the number of each name; those that are new get the next ones."""
+    return np.array([known.setdefault(name, len(known)) for name in names], np.int64)
 
 
 def _ends(place: Ints, is_clicked: Any, impression: Ints, n: int) -> tuple[Ints, Ints]:

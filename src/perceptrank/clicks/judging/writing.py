@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 import os
@@ -53,18 +52,17 @@ def write_judgements(
     return count
 
 
+class _Returned:
+    write = str  # what is written to this file is returned
+
+
 def _csv_lines(rows: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Write CSV whose lines end as Quepid expects, whatever the system."""
-    buffer = io.StringIO()
-    writer: Any = None
-    for row in rows:
-        if writer is None:
-            writer = csv.DictWriter(buffer, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow({name: _text(value) for name, value in row.items()})
-        yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
+    """Yield lines of CSV that end as Quepid expects, whatever the system."""
+    writer: Any = csv.writer(_Returned(), lineterminator="\n")
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield writer.writerow(row)
+        yield writer.writerow(map(_text, row.values()))
 
 
 def _quepid(rated: list[tuple[str, str, float]]) -> Iterable[str]:

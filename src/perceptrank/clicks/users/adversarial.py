@@ -15,10 +15,7 @@ from perceptrank.stream.validation import check_positive_whole
 class ContraryUser(User):
     """Examines all documents and clicks the least relevant one, the first of them if there are several."""
 
-    @property
-    def coins(self) -> tuple[int, int]:
-        """No random numbers are used."""
-        return 0, 0
+    coins = 0, 0  # no random numbers are used
 
     def _respond(self, grades: Floats, list_draws: Floats, place_draws: Floats) -> tuple[Bools, Bools]:
         return self._probabilities(grades) == 1, np.ones(grades.shape, bool)
@@ -35,10 +32,7 @@ class OnePlaceUser(User):
 
     place: int
 
-    @property
-    def coins(self) -> tuple[int, int]:
-        """No random numbers are used."""
-        return 0, 0
+    coins = 0, 0  # no random numbers are used
 
     def _respond(self, grades: Floats, list_draws: Floats, place_draws: Floats) -> tuple[Bools, Bools]:
         clicked = self._probabilities(grades) == 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.clicks.users.user import Shares, User, as_levels, as_probabilities, check_same_length
+from perceptrank.clicks.users.user import Shares, User, as_levels, as_probabilities
 from perceptrank.kernels.arrays import Bools, Floats
 from perceptrank.stream.validation import ParameterError
 
@@ -142,9 +142,8 @@ def trust_bias(
            [1.   , 0.375]])
     """
     places = as_probabilities("examination", examination)
-    right, wrong = as_probabilities("trust", trust), as_probabilities("mistake", mistake)
-    check_same_length("trust", right, "examination", places)
-    check_same_length("mistake", wrong, "examination", places)
+    right = as_probabilities("trust", trust, like=("examination", places))
+    wrong = as_probabilities("mistake", mistake, like=("examination", places))
     return PlaceUser(places, _attraction(attraction), right, wrong)
 
 

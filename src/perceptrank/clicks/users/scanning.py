@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perceptrank.clicks.users.user import (
-    Shares,
-    User,
-    as_levels,
-    as_probabilities,
-    as_probability,
-    check_same_length,
-)
+from perceptrank.clicks.users.user import Shares, User, as_levels, as_probabilities, as_probability
 from perceptrank.kernels.arrays import Bools, Floats
 from perceptrank.stream.validation import ParameterError, check_choice
 
@@ -138,8 +131,8 @@ def cascade(click: Sequence[float], stop: Sequence[float], *, after: str = "clic
     array([0., 1., 0.])
     """
     check_choice("stop", after, STOPS)
-    attraction, stops = as_probabilities("click", click), as_probabilities("stop", stop)
-    check_same_length("stop", stops, "click", attraction)
+    attraction = as_probabilities("click", click)
+    stops = as_probabilities("stop", stop, like=("click", attraction))
     return ScanningUser(attraction, stops, stops if after == "any" else (0.0,) * len(stops))
 
 
@@ -167,8 +160,8 @@ def dbn(attraction: Sequence[float], satisfaction: Sequence[float], *, continuat
     >>> dbn([0, 1], [0, 0.5], continuation=0.5).probabilities([0, 1, 1])
     array([0.   , 0.5  , 0.125])
     """
-    attracts, satisfies = as_probabilities("attraction", attraction), as_probabilities("satisfaction", satisfaction)
-    check_same_length("satisfaction", satisfies, "attraction", attracts)
+    attracts = as_probabilities("attraction", attraction)
+    satisfies = as_probabilities("satisfaction", satisfaction, like=("attraction", attracts))
     goes_on = as_probability("continuation", continuation)
     stops = tuple(1 - goes_on * (1 - share) for share in satisfies)
     return ScanningUser(attracts, stops, (1 - goes_on,) * len(attracts))

@@ -143,21 +143,17 @@ def as_probability(name: str, value: Any) -> float:
     return number
 
 
-def as_probabilities(name: str, values: npt.ArrayLike) -> Shares:
-    """Return numbers in [0, 1] as a tuple; raise if there are none, or if one is invalid."""
+def as_probabilities(name: str, values: npt.ArrayLike, *, like: tuple[str, Shares] | None = None) -> Shares:
+    """Return numbers in [0, 1] as a tuple; raise if one is invalid, if there are none, or not as many as `like`."""
     numbers = as_numbers(name, values).astype(np.float64)
     if numbers.ndim != 1 or not len(numbers):
         raise ParameterError(name, "must be a list of probabilities", values)
     for i, number in enumerate(numbers.tolist()):
         if not 0 <= number <= 1:
             raise ParameterError(name, f"must be probabilities, which number {i + 1} is not", number)
+    if like is not None and len(numbers) != len(like[1]):
+        raise ParameterError(name, f"must have as many probabilities as {like[0]} ({len(like[1])})", numbers.tolist())
     return tuple(numbers.tolist())
-
-
-def check_same_length(name: str, values: Shares, other: str, others: Shares) -> None:
-    """Raise unless two tables have the same length."""
-    if len(values) != len(others):
-        raise ParameterError(name, f"must have as many probabilities as {other} ({len(others)})", list(values))
 
 
 def check_user(name: str, user: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import Log, parse_times
+from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.tables.columns import listed, normalize
-from perceptrank.io.tables.delimited import import_polars
 from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS
 
 # The usual names of columns, most telling first.
@@ -62,15 +62,14 @@ def counts_from_one(layout: Layout) -> bool:
 
 def split_records(frame: Any, path: str, layout: Layout, first_place: int | None, counts: Counts) -> Log:
     """Return an impression event for each row, and a click for those that were clicked."""
-    pl = import_polars()
     names = {role: name for role, (name,) in layout.items()}
     absent = [pl.lit(None, pl.String).alias(role) for role in _USUAL if role not in layout]
     frame = frame.with_columns(*absent).filter(~pl.all_horizontal(pl.all().is_null() | (pl.all() == "")))
-    clicked = _numbers(pl, path, names["clicked"], frame["clicked"]).fill_null(0.0)
-    examined = _numbers(pl, path, names.get("examined", ""), frame["examined"])
+    clicked = _numbers(path, names["clicked"], frame["clicked"]).fill_null(0.0)
+    examined = _numbers(path, names.get("examined", ""), frame["examined"])
     if (wrong := examined.filter((examined != 0) & (examined != 1))).len():
         raise FileFormatError(path, f": column {names['examined']!r} must hold 0, 1, or nothing, got {wrong[0]:g}")
-    propensity = _numbers(pl, path, names.get("propensity", ""), frame["propensity"])
+    propensity = _numbers(path, names.get("propensity", ""), frame["propensity"])
     if (wrong := propensity.filter((propensity <= 0) | (propensity > 1))).len():
         rule = "must hold probabilities above 0, or nothing"
         raise FileFormatError(path, f": column {names['propensity']!r} {rule}, got {wrong[0]:g}")
@@ -86,7 +85,7 @@ def split_records(frame: Any, path: str, layout: Layout, first_place: int | None
         is_click=pl.lit(False),
         ordinal=pl.when(~is_unshown & (places == places.floor())).then(places.cast(pl.Int64, strict=False)),
         has_ordinal=~is_unshown,
-        time=parse_times(pl, frame["time"], counts),
+        time=parse_times(frame["time"], counts),
         amount=clicked.clip(0, 1),
         examined=examined,
         propensity=propensity,
@@ -95,10 +94,10 @@ def split_records(frame: Any, path: str, layout: Layout, first_place: int | None
     clicks = rows.filter(pl.col("amount") > 0).with_columns(
         is_click=pl.lit(True), has_ordinal=pl.lit(False), hit=pl.lit(None, pl.Int64)
     )
-    return Log.of(pl, pl.concat([rows.with_columns(amount=pl.lit(0.0)), clicks]))
+    return Log.of(pl.concat([rows.with_columns(amount=pl.lit(0.0)), clicks]))
 
 
-def _numbers(pl: Any, path: str, name: str, texts: Any) -> Any:
+def _numbers(path: str, name: str, texts: Any) -> Any:
     """Return texts as numbers from 0 on, null where they are missing; raise for the first that is none."""
     words = texts.str.strip_chars().str.to_lowercase()
     truths = words.replace_strict(TRUTHS, default=None, return_dtype=pl.Float64)

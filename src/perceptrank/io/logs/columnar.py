@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterator
 from typing import Any, TypeAlias
 
 from perceptrank.io.errors import FileFormatError
+from perceptrank.io.logs.frames import pl
 from perceptrank.io.sources import table_format_of_name
 from perceptrank.io.tables.chunks import Progress
 from perceptrank.io.tables.columns import Wanted
-from perceptrank.io.tables.delimited import DelimitedTable, import_polars
+from perceptrank.io.tables.delimited import DelimitedTable
 
 # Name of each column, and its path in a record; "[]" stands for the items of a list.
 Layout: TypeAlias = dict[str, tuple[str, ...]]
@@ -36,13 +37,12 @@ def open_delimited(path: str) -> DelimitedTable | None:
 
 def read_delimited(table: DelimitedTable, layout: Layout, progress: Progress | None) -> Iterator[Any]:
     """Read a table as data frames with the columns of a layout."""
-    pl = import_polars()
     known = {*table.columns.roles.values(), *table.columns.ignored}
     names = {column: _flat_name(known, keys) for column, keys in layout.items()}
     for frame in table.texts([name for name in dict.fromkeys(names.values()) if name is not None], progress):
         yield frame.select(
             **{
-                column: pl.lit(None, kind_of(pl, layout[column])) if name is None else pl.col(name)
+                column: pl.lit(None, kind_of(layout[column])) if name is None else pl.col(name)
                 for column, name in names.items()
             }
         )
@@ -55,14 +55,13 @@ def _flat_name(known: Collection[str], keys: tuple[str, ...]) -> str | None:
     return next((name for name in (".".join(path), "_".join(path), *ends) if name in known), None)
 
 
-def kind_of(pl: Any, keys: tuple[str, ...]) -> Any:
+def kind_of(keys: tuple[str, ...]) -> Any:
     """Return the type of a column: texts, or lists of them."""
     return pl.List(pl.String) if "[]" in keys else pl.String
 
 
 def parquet_schema(path: str) -> Any:
     """Return the columns of a Parquet file and their types."""
-    pl = import_polars()
     try:
         return pl.read_parquet_schema(path)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -71,13 +70,12 @@ def parquet_schema(path: str) -> Any:
 
 def read_parquet(path: str, layout: Layout) -> Iterator[Any]:
     """Read a Parquet file whose fields are nested as in JSON, or flat, with names that are paths or their ends."""
-    pl = import_polars()
     schema = parquet_schema(path)
     columns = {}
     for name, keys in layout.items():
-        column, kind = _parquet_field(pl, schema, keys)
+        column, kind = _parquet_field(schema, keys)
         if kind is None:
-            columns[name] = pl.lit(None, kind_of(pl, keys))
+            columns[name] = pl.lit(None, kind_of(keys))
         elif "[]" in keys:
             item = pl.element()
             for key in keys[keys.index("[]") + 1 :]:
@@ -97,7 +95,7 @@ def read_parquet(path: str, layout: Layout) -> Iterator[Any]:
         raise FileFormatError(path, f" is no Parquet file, or half of one: {str(error).splitlines()[0]}") from None
 
 
-def _parquet_field(pl: Any, schema: Any, keys: tuple[str, ...]) -> tuple[Any, Any]:
+def _parquet_field(schema: Any, keys: tuple[str, ...]) -> tuple[Any, Any]:
     """Return a column of a Parquet file and its type, None if it has none."""
     kind, column = schema.get(keys[0]), pl.col(keys[0])
     for key in keys[1:]:

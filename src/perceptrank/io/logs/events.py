@@ -10,52 +10,44 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.report import Counts
 
-_EVENTS = (
-    *("id", "qid", "docid", "session", "is_click", "user_query", "ordinal", "has_ordinal", "time"),
-    *("amount", "examined", "hit", "propensity", "policy"),
-)
-_QUERIES = ("qid", "user_query", "hits", "session", "time", "offset")
 MOST_PLACES = 10_000  # as many hits as search engines return
 _SECONDS_BELOW = 10**11  # as milliseconds, this was in 1973
 _FORMATS = ("%+", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 
 
 class Log(NamedTuple):
-    """Events and queries, as two data frames."""
+    """Events and queries, as two data frames; what is not known is null."""
 
     events: Any
     queries: Any
 
     @classmethod
-    def of(cls, pl: Any, events: Any, queries: Any = None) -> Log:
+    def of(cls, events: Any, queries: Any = None) -> Log:
         """Return a log whose columns are complete and in order."""
-        unknown = {
-            "ordinal": pl.Int64,
-            "examined": pl.Float64,
-            "hit": pl.Int64,
-            "id": pl.String,
-            "user_query": pl.String,
-            "propensity": pl.Float64,
-            "policy": pl.String,
-        }
-        added = {name: pl.lit(None, kind) for name, kind in unknown.items()}
-        added |= {"has_ordinal": pl.lit(False), "amount": pl.col("is_click").cast(pl.Float64)}
-        added = {name: value for name, value in added.items() if name not in events.columns}
-        if queries is None:
-            queries = pl.DataFrame(schema=dict.fromkeys(("qid", "user_query", "session"), pl.String)).with_columns(
-                hits=pl.lit(None, pl.List(pl.String)), time=pl.lit(None, pl.Datetime("ms")), offset=pl.lit(0, pl.Int64)
-            )
-        return cls(events.with_columns(**added).select(_EVENTS), queries.select(_QUERIES))
+        texts = ("id", "qid", "docid", "session", "user_query", "policy")
+        kinds = dict.fromkeys(texts, pl.String) | dict.fromkeys(("ordinal", "hit"), pl.Int64)
+        kinds |= dict.fromkeys(("amount", "examined", "propensity"), pl.Float64)
+        kinds |= {"is_click": pl.Boolean, "has_ordinal": pl.Boolean, "time": pl.Datetime("ms")}
+        asked = dict.fromkeys(("qid", "user_query", "session"), pl.String)
+        asked |= {"hits": pl.List(pl.String), "time": pl.Datetime("ms"), "offset": pl.Int64}
+        no_events, no_queries = pl.DataFrame(schema=kinds), pl.DataFrame(schema=asked)
+        return cls(
+            pl.concat([no_events, events], how="diagonal").with_columns(
+                pl.col("has_ordinal").fill_null(False), pl.coalesce("amount", pl.col("is_click").cast(pl.Float64))
+            ),
+            no_queries if queries is None else pl.concat([no_queries, queries], how="diagonal"),
+        )
 
 
-def join_logs(pl: Any, logs: list[Log]) -> Log:
+def join_logs(logs: list[Log]) -> Log:
     """Return the events and the queries of several parts of a log."""
     return Log(pl.concat([log.events for log in logs]), pl.concat([log.queries for log in logs]))
 
 
-def parse_times(pl: Any, texts: Any, counts: Counts) -> Any:
+def parse_times(texts: Any, counts: Counts) -> Any:
     """Return times in UTC from ISO 8601, or from milliseconds or seconds since 1970; count those that are neither."""
     kind = pl.Datetime("ms")
     if texts.dtype != pl.String:
@@ -70,9 +62,8 @@ def parse_times(pl: Any, texts: Any, counts: Counts) -> Any:
         if times.null_count() > texts.null_count():
             parsed = texts.str.to_datetime(format, strict=False, time_unit="ms").dt.replace_time_zone(None)
             times = times.zip_with(times.is_not_null(), parsed)
-    counts.noted["times that are not ISO 8601 or milliseconds, taken as unknown"] += (
-        times.null_count() - texts.null_count()
-    )
+    n_unknown = times.null_count() - texts.null_count()
+    counts.noted["times that are not ISO 8601 or milliseconds, taken as unknown"] += n_unknown
     return times
 
 

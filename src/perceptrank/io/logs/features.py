@@ -10,10 +10,11 @@ import numpy as np
 
 from perceptrank.io.growing import GrowingArray
 from perceptrank.io.logs.columnar import is_parquet
+from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.paths import PathLike, find_paths
 from perceptrank.io.tables.columns import Wanted, find_roles, is_kept_apart
-from perceptrank.io.tables.delimited import as_texts, import_polars
+from perceptrank.io.tables.delimited import as_texts
 from perceptrank.io.tables.reader import as_wanted, forget_text, open_table
 from perceptrank.io.tables.rows import Place, Rows, check_features
 from perceptrank.kernels.arrays import Bools, Features
@@ -35,7 +36,6 @@ class FeatureTable:
         dtype: Any,
         without: Collection[str] = (),
     ) -> None:
-        pl = import_polars()
         wanted = as_wanted(roles, features, dtype)._replace(required={"docid"}, with_grades=False)
         self.files = find_paths(paths, "tables")
         batches: list[Rows] = []
@@ -75,7 +75,6 @@ class FeatureTable:
 
     def find(self, documents: Any) -> Any:
         """Return the row of features of each document, null for those that have none."""
-        pl = import_polars()
         if not self.has_queries:
             keys = self._keys.select("docid", "feature")
             found = documents.select("docid").join(keys, on="docid", how="left", maintain_order="left")["feature"]
@@ -117,7 +116,6 @@ def _leave_out(rows: Rows, names: Collection[str]) -> Rows:
 
 def _parquet_rows(path: str, wanted: Wanted) -> Iterator[Rows]:
     """Read the features in a Parquet file: its columns of numbers that are no ids."""
-    pl = import_polars()
     frame = pl.read_parquet(path)
     roles, _ = find_roles(path, frame.columns, wanted)
     numbers = [name for name, kind in frame.schema.items() if kind.is_numeric() or kind == pl.Boolean]

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -17,26 +17,15 @@ from perceptrank.io.logs import click_table, metarank, site_search, ubi
 from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import Log, join_logs
 from perceptrank.io.logs.features import FeatureTable
+from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.pairing import Settings, count_session_clicks, drop_nameless, drop_repeated, pair_documents
-from perceptrank.io.logs.placing import Votes, count_votes, place_documents
+from perceptrank.io.logs.placing import count_votes, decide_first_place, place_documents
 from perceptrank.io.logs.records import Source, first_record, name_of, read_records
-from perceptrank.io.logs.report import ClickReport, Counts
+from perceptrank.io.logs.report import Counts
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.tables.columns import listed
-from perceptrank.io.tables.delimited import as_texts, import_polars
-from perceptrank.stream.columns import (
-    CLICKED,
-    DOCID,
-    EXAMINED,
-    PLACE,
-    POLICY,
-    PROPENSITY,
-    QID,
-    SESSION,
-    TIME,
-    USER_QUERY,
-    count_gaps,
-)
+from perceptrank.io.tables.delimited import as_texts
+from perceptrank.stream.columns import count_gaps
 from perceptrank.stream.query_stream import QueryStream
 
 _KINDS: dict[str, Any] = {"ubi": ubi, "metarank": metarank, "site_search": site_search, "table": click_table}
@@ -64,30 +53,21 @@ def find_kind(source: Source) -> str:
 class ClickLog:
     """A log of clicks: events, and the queries that they belong to, or a table; `roles` are the columns of a table."""
 
-    def __init__(
-        self,
-        kind: str,
-        sources: list[Source],
-        clicks: Sequence[str] | None,
-        settings: Settings,
-        report: Callable[[ClickReport], object] | None,
-        progress: Callable[[int, int], object] | None,
-        roles: Mapping[str, str | None],
-    ) -> None:
-        self._kind, self._sources, self._module = kind, sources, _KINDS[kind]
-        self._clicks = getattr(self._module, "CLICKS", ()) if clicks is None else tuple(clicks)
-        self._report, self._progress, self._roles = report, progress, roles
+    def __init__(self, sources: list[Source], settings: Settings, roles: Mapping[str, str | None]) -> None:
+        self._sources, self._roles, self._module = sources, roles, _KINDS[settings.kind]
+        clicks = getattr(self._module, "CLICKS", ()) if settings.clicks is None else settings.clicks
+        self._clicks = (clicks,) if isinstance(clicks, str) else tuple(clicks)
         self.features: FeatureTable | None = None
         self.files = [name_of(source) for source in sources]
         self._settings = settings._replace(window_ms=getattr(self._module, "WINDOW_MS", None))
-        if kind == "table":
+        if settings.kind == "table":
             is_ours = all(click_table.counts_from_one(self.layout(source)) for source in sources)
             first_place = 1 if is_ours and settings.first_place is None else settings.first_place
-            self._settings = settings._replace(impressions="shown", first_place=first_place, is_table=True)
+            self._settings = settings._replace(impressions="shown", first_place=first_place)
 
     def layout(self, source: Source) -> Layout:
         """Return where the fields stand in the records of a source."""
-        if self._kind == "table":
+        if self._settings.kind == "table":
             return click_table.find_layout(name_of(source), first_record(source), self._roles)
         return cast(Layout, self._module.LAYOUT)
 
@@ -96,7 +76,7 @@ class ClickLog:
         counts = Counts()
         if in_memory:
             logs = list(self._read(counts))
-            yield from self._join([join_logs(import_polars(), logs)] if logs else [], counts)
+            yield from self._join([join_logs(logs)] if logs else [], counts)
             return
         folder = tempfile.mkdtemp(prefix="perceptrank-clicks-")
         try:
@@ -105,28 +85,28 @@ class ClickLog:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _read(self, counts: Counts) -> Iterator[Log]:
+        kind, tell_progress = self._settings.kind, self._settings.progress
         sizes = [os.path.getsize(source) if isinstance(source, str) else 0 for source in self._sources]
         for number, source in enumerate(self._sources):
 
             def progress(n_read: int, before: int = sum(sizes[:number])) -> None:
-                if self._progress is not None:
-                    self._progress(before + n_read, sum(sizes))
+                if tell_progress is not None:
+                    tell_progress(before + n_read, sum(sizes))
 
-            if self._kind == "ubi":
+            if kind == "ubi":
                 ubi.note_version(first_record(source), counts)
             layout = self.layout(source)
             for frame in read_records(source, layout, progress):
-                if self._kind == "table":
+                if kind == "table":
                     log = click_table.split_records(frame, name_of(source), layout, self._settings.first_place, counts)
                 else:
                     log = self._module.split_records(frame, self._clicks, counts)
                 yield drop_nameless(log, counts)
 
     def _join(self, groups: Iterable[Log], counts: Counts) -> Iterator[QueryStream]:
-        pl = import_polars()
         settings = self._settings
         first_place, robots = settings.first_place, pl.Series("session", [], pl.String)
-        sessions, votes = [], Votes()
+        sessions, votes = [], np.zeros(3, np.int64)
         in_memory = []
         for log in groups:
             tallied = counts if isinstance(groups, list) else Counts()  # other groups are joined once more below
@@ -137,11 +117,12 @@ class ClickLog:
                 votes += count_votes(paired[0])
                 in_memory += [paired] if isinstance(groups, list) else []
         if first_place is None:
-            first_place = votes.decide()
+            first_place = decide_first_place(*votes.tolist())
         if settings.max_session_clicks is not None and sessions:
             totals = pl.concat(sessions).group_by("session").agg(pl.col("n").sum())
             robots = totals.filter(pl.col("n") > settings.max_session_clicks)["session"]
-        known = {role for source in self._sources for role in self.layout(source)} if settings.is_table else set()
+        roles = {role for source in self._sources for role in self.layout(source)}
+        known = {"examined", "session", "user_query"} | (roles & {"propensity", "policy"})
         builder = StreamBuilder(self.features, counts, known)
         again = (pair_documents(drop_repeated(log, counts), settings, counts) for log in groups)
         for pairs, queries in in_memory or again:
@@ -149,15 +130,11 @@ class ClickLog:
             if stream is not None:
                 yield stream
         builder.finish(self.files)
-        tell(counts.report(self._kind, first_place, settings.first_place is None), self._report)
-
-
-def tell(report: ClickReport, call: Callable[[ClickReport], object] | None) -> None:
-    """Call with a report, or warn of what was left out."""
-    if call is not None:
-        call(report)
-    elif report.dropped or report.left_out or report.noted or (report.detected and report.first_place == 0):
-        warnings.warn(str(report), stacklevel=5)
+        report = counts.report(settings.kind, first_place, settings.first_place is None)
+        if settings.report is not None:
+            settings.report(report)
+        elif report.problems() or (report.detected and report.first_place == 0):
+            warnings.warn(str(report), stacklevel=4)
 
 
 class StreamBuilder:
@@ -172,10 +149,9 @@ class StreamBuilder:
 
     def build(self, documents: Any, queries: Any) -> QueryStream | None:
         """Return a stream of documents, sorted by query and place, and of queries; None if no document is left."""
-        pl = import_polars()
         X = np.empty((len(documents), 0), np.float32)
         if self._features is not None:
-            X, documents, queries = self._join_features(pl, documents, queries)
+            X, documents, queries = self._join_features(documents, queries)
         if not len(documents):
             return None
         numbers = documents["q"].to_numpy()
@@ -184,29 +160,18 @@ class StreamBuilder:
         place = documents["place"].to_numpy().astype(np.int32)
         clicked = documents["clicked"].to_numpy().astype(np.float64)
         self._count(times, place, clicked, offsets)
-        propensity = {PROPENSITY: documents["propensity"].to_numpy().astype(np.float64)}
-        policy = {POLICY: as_texts(queries["policy"])}
-        return QueryStream._trusted(
-            X,
-            offsets,
-            {
-                DOCID: as_texts(documents["docid"]),
-                PLACE: place,
-                CLICKED: clicked,
-                EXAMINED: documents["examined"].to_numpy().astype(np.float64),
-                **(propensity if PROPENSITY in self._known else {}),
-            },
-            {
-                QID: as_id_array(queries["qid"].to_list()),
-                TIME: times,
-                SESSION: as_texts(queries["session"]),
-                USER_QUERY: as_texts(queries["user_query"]),
-                **(policy if POLICY in self._known else {}),
-            },
-            None if self._features is None else self._features.names or None,
-        )
+        of_documents = {"docid": as_texts(documents["docid"]), "place": place, "clicked": clicked}
+        for name in ("examined", "propensity"):
+            if name in self._known:
+                of_documents[name] = documents[name].to_numpy().astype(np.float64)
+        of_queries = {"qid": as_id_array(queries["qid"].to_list()), "time": times}
+        for name in ("session", "user_query", "policy"):
+            if name in self._known:
+                of_queries[name] = as_texts(queries[name])
+        names = None if self._features is None else self._features.names or None
+        return QueryStream._trusted(X, offsets, of_documents, of_queries, names)
 
-    def _join_features(self, pl: Any, documents: Any, queries: Any) -> tuple[Any, Any, Any]:
+    def _join_features(self, documents: Any, queries: Any) -> tuple[Any, Any, Any]:
         features, counts = self._features, self._counts
         assert features is not None
         keyed = documents.join(queries.select("q", "qid", "user_query"), on="q", how="left", maintain_order="left")

@@ -10,8 +10,8 @@ from typing import Any
 
 from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import Log, count_actions, parse_times
+from perceptrank.io.logs.frames import count_where, pl
 from perceptrank.io.logs.report import Counts
-from perceptrank.io.tables.delimited import import_polars
 
 EVENTS = ("ranking", "interaction", "item", "user")
 CLICKS = ("click",)
@@ -34,7 +34,6 @@ _QUERIES = ("query", "search", "search_query", "q")
 
 def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     """Split records into interactions and rankings."""
-    pl = import_polars()
     event, session = pl.col("event"), pl.coalesce("session", "user")
     others = frame.filter(event.is_null() | ~event.is_in(["ranking", "interaction"]))
     count_actions("events of the type", others["event"], counts)
@@ -43,9 +42,7 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     count_actions("interactions of the type", interactions.filter(~is_click)["type"], counts)
     chosen = interactions.filter(is_click)
     rankings = frame.filter((event == "ranking") & pl.col("id").is_not_null()).with_row_index("row")
-    counts.left_out["rankings without an id"] += int(
-        frame.select(((event == "ranking") & pl.col("id").is_null()).sum()).item()
-    )
+    counts.left_out["rankings without an id"] += count_where(frame, (event == "ranking") & pl.col("id").is_null())
     asked = (
         rankings.select("row", "names", "values")
         .filter(pl.col("names").list.len() > 0)
@@ -55,21 +52,19 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
         .select("row", user_query="values")
     )
     return Log.of(
-        pl,
         chosen.select(
             "id",
             qid="ranking",
             docid="item",
             session=session,
             is_click=pl.lit(True),
-            time=parse_times(pl, chosen["time"], counts),
+            time=parse_times(chosen["time"], counts),
         ),
         rankings.join(asked, on="row", how="left", maintain_order="left").select(
             "user_query",
             "hits",
             qid="id",
             session=session,
-            time=parse_times(pl, rankings["time"], counts),
-            offset=pl.lit(0, pl.Int64),
+            time=parse_times(rankings["time"], counts),
         ),
     )

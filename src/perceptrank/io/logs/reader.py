@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ from perceptrank.stream.validation import ParameterError, check_choice, check_po
 Kind = Literal["auto", "ubi", "metarank", "site_search", "table"]
 Report = Callable[[ClickReport], object]
 
-_KINDS = ("auto", "ubi", "metarank", "site_search", "table")
 _MAX_SESSION_CLICKS = 200
 
 
@@ -127,21 +126,9 @@ def read_clicks(
     >>> stream.docids.tolist(), stream.place.tolist(), stream.clicked.tolist()
     (['a', 'b', 'c'], [1, 2, 3], [0.0, 1.0, 0.0])
     """
-    log = _open_log(
-        events,
-        queries,
-        feature_paths,
-        since=since,
-        kind=kind,
-        clicks=clicks,
-        settings=Settings(first_place, max_session_clicks, impressions),
-        roles={"qid": qid, "docid": docid},
-        features=features,
-        missing=missing,
-        dtype=dtype,
-        report=report,
-        progress=progress,
-    )
+    settings = Settings(kind, clicks, impressions, first_place, max_session_clicks, report, progress)
+    roles = {"qid": qid, "docid": docid}
+    log = _open_log(events, queries, feature_paths, since, settings, roles, features, missing, dtype)
     blocks = list(log.streams(in_memory=True))
     return blocks[0] if len(blocks) == 1 else QueryStream.concatenate(blocks)
 
@@ -186,21 +173,9 @@ def scan_clicks(
     ([3], [3])
     """
     check_positive_whole("max_bytes", max_bytes)
-    log = _open_log(
-        events,
-        queries,
-        feature_paths,
-        since=since,
-        kind=kind,
-        clicks=clicks,
-        settings=Settings(first_place, max_session_clicks, impressions),
-        roles={"qid": qid, "docid": docid},
-        features=features,
-        missing=missing,
-        dtype=dtype,
-        report=report,
-        progress=progress,
-    )
+    settings = Settings(kind, clicks, impressions, first_place, max_session_clicks, report, progress)
+    roles = {"qid": qid, "docid": docid}
+    log = _open_log(events, queries, feature_paths, since, settings, roles, features, missing, dtype)
 
     def start() -> Iterator[QueryStream]:
         for stream in log.streams(in_memory=False):
@@ -213,36 +188,29 @@ def _open_log(
     events: Logs,
     queries: Logs | None,
     feature_paths: PathLike | Iterable[PathLike] | None,
-    *,
     since: str | date | None,
-    kind: str,
-    clicks: Sequence[str] | None,
     settings: Settings,
     roles: dict[str, Any],
     features: str | Sequence[str] | None,
     missing: str,
     dtype: npt.DTypeLike,
-    report: Report | None,
-    progress: Callable[[int, int], object] | None,
 ) -> ClickLog:
     """Check the arguments, and open a log of events or a table."""
-    check_choice("kind", kind, _KINDS)
+    check_choice("kind", settings.kind, get_args(Kind))
     check_choice("impressions", settings.impressions, ("seen", "shown"))
     check_choice("missing", missing, MISSING)
     if settings.first_place not in (None, 0, 1):
         raise ParameterError("first_place", "must be 0 or 1", settings.first_place)
     if settings.max_session_clicks is not None:
         check_positive_whole("max_session_clicks", settings.max_session_clicks)
-    if isinstance(clicks, str):
-        clicks = (clicks,)
     sources = as_sources(events, since)
-    kind = find_kind(sources[0]) if kind == "auto" else kind
-    if kind == "table" and (queries is not None or clicks is not None):
+    kind = find_kind(sources[0]) if settings.kind == "auto" else settings.kind
+    if kind == "table" and (queries is not None or settings.clicks is not None):
         raise ValueError("queries and clicks must not be given for a table: its rows have both")
     if kind == "table" and not all(isinstance(source, str) for source in sources):
         raise FileFormatError(name_of(sources[0]), ": a table must be a file; `QueryStream.from_arrays` takes arrays")
     sources = [*([] if queries is None else as_sources(queries, since)), *sources]
-    log = ClickLog(kind, sources, clicks, settings, report, progress, roles)
+    log = ClickLog(sources, settings._replace(kind=kind), roles)
     if feature_paths is not None:
         log.features = FeatureTable(feature_paths, roles, features, missing, dtype)
     elif kind == "table":

@@ -23,10 +23,10 @@ from perceptrank.io.logs.columnar import (
     read_delimited,
     read_parquet,
 )
+from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.live import open_indexes
 from perceptrank.io.paths import PathLike, find_paths, is_address
 from perceptrank.io.tables.chunks import Progress, read_chunks, read_head
-from perceptrank.io.tables.delimited import import_polars
 from perceptrank.io.tables.document_table import is_unicode
 from perceptrank.stream.validation import ParameterError
 
@@ -91,11 +91,11 @@ def read_records(source: Source, layout: Layout, progress: Progress | None = Non
 
 def _form_of(path: str) -> str:
     """Tell lines of records or of hits, bulk requests, and documents that hold many records."""
-    first = next((line for line in read_head(path).splitlines() if line.strip()), b"")
+    first = _first_line(path)
     try:
         record = json.loads(first)
     except ValueError:
-        return "document" if first.strip() in (b"{", b"[") else "lines"
+        return "document" if first in (b"{", b"[") else "lines"
     if not isinstance(record, dict) or "hits" in record or record.keys() <= set(_LISTS):
         return "document"
     if "_source" in record:
@@ -104,25 +104,24 @@ def _form_of(path: str) -> str:
 
 
 def _read_lines(path: str, layout: Layout, form: str, progress: Progress | None) -> Iterator[Any]:
-    pl = import_polars()
     whole = layout
     if form == "bulk":
         whole = layout | {f"{action}_id": (action, "_id") for action in _ACTIONS}
     elif form == "hits":
         whole = {name: keys if keys == ("_id",) else ("_source", *keys) for name, keys in layout.items()}
-    schema = _schema(pl, whole.values())
+    schema = _schema(whole.values())
     waiting = None
     for text, line in read_chunks(path, size=_CHUNK_BYTES, progress=progress):
         try:
-            frame = _select(pl, pl.read_ndjson(text, schema=schema), whole)
+            frame = _select(pl.read_ndjson(text, schema=schema), whole)
         except (pl.exceptions.PolarsError, OverflowError):
-            frame = _as_frame(pl, path, list(_parse_lines(path, text, line)), whole)
+            frame = _as_frame(path, list(_parse_lines(path, text, line)), whole)
         if form == "bulk":
-            frame, waiting = _join_actions(pl, frame, waiting)
+            frame, waiting = _join_actions(frame, waiting)
         yield frame.select(*layout)
 
 
-def _join_actions(pl: Any, frame: Any, waiting: str | None) -> tuple[Any, str | None]:
+def _join_actions(frame: Any, waiting: str | None) -> tuple[Any, str | None]:
     """Give records the ids on the lines before them, and leave out those lines; the last may be of the next record."""
     ids = pl.coalesce(*(f"{action}_id" for action in _ACTIONS))
     frame = frame.with_columns(action_id=ids)
@@ -131,7 +130,7 @@ def _join_actions(pl: Any, frame: Any, waiting: str | None) -> tuple[Any, str | 
     return frame.filter(pl.col("action_id").is_null()), last
 
 
-def _schema(pl: Any, paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
+def _schema(paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
     """Return the types of the fields that are read, nested as they are in a record."""
     tree: dict[str, Any] = {}
     for path in paths:
@@ -147,7 +146,7 @@ def _schema(pl: Any, paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
     return {key: kind(node) for key, node in tree.items()}
 
 
-def _select(pl: Any, frame: Any, layout: Layout) -> Any:
+def _select(frame: Any, layout: Layout) -> Any:
     def field(path: tuple[str, ...]) -> Any:
         column = pl.col(path[0])
         for at, key in enumerate(path[1:], 1):
@@ -181,7 +180,8 @@ def _parse_lines(path: str, text: bytes, first_line: int) -> Iterator[tuple[int,
 
 def _json_records(path: str) -> Iterator[tuple[int, Record]]:
     """Read records one by one: of lines, of answers with hits, or of one document that takes the whole file."""
-    if _form_of(path) == "document" and not _has_lines(path):
+    first = _first_line(path)
+    if _form_of(path) == "document" and (first == b"}" or not first.endswith(b"}")):
         text = b"".join(chunk.text for chunk in read_chunks(path))
         try:
             document = json.loads(text)
@@ -197,9 +197,8 @@ def _json_records(path: str) -> Iterator[tuple[int, Record]]:
                 yield from ((line, inner) for inner in _unpack(path, line, record))
 
 
-def _has_lines(path: str) -> bool:
-    first = next((line for line in read_head(path).splitlines() if line.strip()), b"")
-    return first.strip()[-1:] == b"}" and first.strip() != b"}"
+def _first_line(path: str) -> bytes:
+    return next((line.strip() for line in read_head(path).splitlines() if line.strip()), b"")
 
 
 def _unpack(path: str, line: int, record: Any) -> Iterator[Record]:
@@ -220,17 +219,16 @@ def _unpack(path: str, line: int, record: Any) -> Iterator[Record]:
 
 
 def _frames(path: str, numbered: Iterable[tuple[int, Record]], layout: Layout) -> Iterator[Any]:
-    pl = import_polars()
     rest = iter(numbered)
     while batch := list(islice(rest, _BATCH)):
-        yield _as_frame(pl, path, batch, layout)
+        yield _as_frame(path, batch, layout)
 
 
-def _as_frame(pl: Any, path: str, numbered: list[tuple[int, Record]], layout: Layout) -> Any:
+def _as_frame(path: str, numbered: list[tuple[int, Record]], layout: Layout) -> Any:
     columns = {}
     for name, keys in layout.items():
         values = [_find(path, line, record, keys) for line, record in numbered]
-        columns[name] = pl.Series(name, values, kind_of(pl, keys))
+        columns[name] = pl.Series(name, values, kind_of(keys))
     return pl.DataFrame(columns)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import MOST_PLACES, Log, count_actions, parse_times
+from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.report import Counts
-from perceptrank.io.tables.delimited import import_polars
 
 NAMES = ("queryID", "queryUid")
 CLICKS = ("click",)
@@ -38,13 +38,12 @@ LAYOUT: Layout = {
 
 def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     """Split records into events, one for each document, and answers."""
-    pl = import_polars()
     qid, session, action = pl.coalesce("algolia", "meilisearch"), pl.coalesce("session", "user"), pl.col("action")
     named = [VIEW, *clicks]
     count_actions("events of the type", frame.filter(action.is_not_null() & ~action.is_in(named))["action"], counts)
     chosen = frame.filter(action.is_in(named))
     chosen = chosen.with_columns(
-        time=parse_times(pl, chosen["time"], counts),
+        time=parse_times(chosen["time"], counts),
         documents=pl.coalesce(
             pl.when(pl.col("documents").list.len() > 0).then("documents"), pl.concat_list("document")
         ),
@@ -66,7 +65,6 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
         answers.filter(~is_valid)
     )
     return Log.of(
-        pl,
         chosen.select(
             qid=qid,
             docid="documents",
@@ -79,14 +77,14 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
         answers.select(
             qid=qid,
             user_query="user_query",
-            hits=pl.coalesce(_filled(pl, "objects"), _filled(pl, "hits")),
+            hits=pl.coalesce(_filled("objects"), _filled("hits")),
             session=session,
-            time=parse_times(pl, answers["time"], counts),
+            time=parse_times(answers["time"], counts),
             offset=pl.when(is_valid).then("offset").otherwise(0),
         ),
     )
 
 
-def _filled(pl: Any, name: str) -> Any:
+def _filled(name: str) -> Any:
     ids = pl.col(name).list.drop_nulls()
     return pl.when(ids.list.len() > 0).then(ids)

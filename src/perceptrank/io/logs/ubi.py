@@ -7,11 +7,10 @@ from typing import Any
 
 from perceptrank.io.logs.columnar import Layout
 from perceptrank.io.logs.events import Log, count_actions, parse_times
+from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.records import Record
 from perceptrank.io.logs.report import Counts
-from perceptrank.io.tables.delimited import import_polars
 
-NAMES = ("action_name", "query_id", "user_query", "query_response_hit_ids")
 CLICKS = ("click", "click_through")
 IMPRESSION = "impression"
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
@@ -40,7 +39,6 @@ def note_version(record: Record, counts: Counts) -> None:
 
 def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     """Split records into events and queries: an event has an action, a query has none."""
-    pl = import_polars()
     frame = frame.with_columns(docid=pl.coalesce("docid", "internal_id"), hits=pl.coalesce("hits", "objects"))
     action, is_named = pl.col("action"), pl.col("qid").is_not_null() & (pl.col("qid") != "")
     events = frame.filter(action.is_not_null())
@@ -52,7 +50,6 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
     session = pl.coalesce("session", "client")
     queries = others.filter(is_query)
     return Log.of(
-        pl,
         chosen.select(
             "id",
             "qid",
@@ -60,22 +57,21 @@ def split_records(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
             "user_query",
             session=session,
             is_click=action != IMPRESSION,
-            ordinal=_ordinals(pl, chosen["ordinal"]),
+            ordinal=_ordinals(chosen["ordinal"]),
             has_ordinal=pl.col("ordinal").is_not_null() & (pl.col("ordinal") != "{}"),
-            time=parse_times(pl, chosen["time"], counts),
+            time=parse_times(chosen["time"], counts),
         ),
         queries.select(
             "qid",
             "user_query",
             "hits",
             session=session,
-            time=parse_times(pl, queries["time"], counts),
-            offset=pl.lit(0, pl.Int64),
+            time=parse_times(queries["time"], counts),
         ),
     )
 
 
-def _ordinals(pl: Any, texts: Any) -> Any:
+def _ordinals(texts: Any) -> Any:
     """Return ordinals, which are numbers, or, up to version 1.2, objects with an index."""
     numbers = texts.cast(pl.Int64, strict=False)
     if numbers.null_count() == texts.null_count():
