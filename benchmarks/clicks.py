@@ -169,6 +169,7 @@ def interact(
         k, ends[0] = min(m, order.shape[1]), m
         for i in range(m):
             keys[i] = scores[i] - (math.log(-math.log(1.0 - np.random.random())) if policy == DRAWN else 0.0)  # noqa: NPY002
+        order[0, :] = -1
         draw_lists(scores[:m], keys[:m], ends, order, chances)
         kind, first = NONE, 0
         if policy == DRAWN:

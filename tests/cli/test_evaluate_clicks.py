@@ -47,8 +47,8 @@ def test_the_answer_is_the_exit_status(run, folder):
     no = words(run("evaluate", "new.json", "now.json", "clicks.parquet", code=3))
     assert "No: now.json must not replace new.json: preferences falls by" in no
     (folder / "twin.json").write_bytes((folder / "new.json").read_bytes())
-    same = words(run("evaluate", "new.json", "twin.json", "clicks.parquet", "--record", "clicks@3", code=4))
-    assert "Not decided: twin.json and new.json have the same clicks@3" in same
+    same = words(run("evaluate", "new.json", "twin.json", "clicks.parquet", code=4))
+    assert "Not decided: twin.json and new.json have the same preferences" in same
 
 
 def test_a_log_without_swaps_is_refused(run, folder):
@@ -66,14 +66,12 @@ def test_grades_decide_unless_clicks_are_asked_for(run, folder):
         "graded-clicks.parquet",
         "--record",
         "preferences",
-        "--record",
-        "clicks@1",
         "--json",
     ]
     found = json.loads(run("evaluate", *words).stdout)
     log = pr.read_parquet("graded-clicks.parquet", features=NAMES)
     expected = pr.evaluate(
-        {"now.json": pr.FixedRanker(NOW), "new.json": pr.load("new.json")}, log, ["preferences", "clicks@1"], worst=0
+        {"now.json": pr.FixedRanker(NOW), "new.json": pr.load("new.json")}, log, "preferences", worst=0
     )
     assert found["verdict"] == expected.verdict
     used, unused = expected.policies["fair-pairs"]

@@ -89,7 +89,7 @@ class TwinClicks:
         if shown["weight"] == 0:
             return np.zeros_like(self.weights), 0.0
         step, mass = np.zeros_like(self.weights), 0.0
-        if len(shown["order"]) > 1:
+        if len(shown["order"]) > 0:
             step, mass = self.rule(shown["X"] @ self.weights, shown)
         if mass > 0:
             self.weights = self.weights + shown["weight"] * step

@@ -127,7 +127,8 @@ def _evaluate_one(
         if mean is not None:
             (standing,) = pr.Comparison({"model": trace}).standings(measure)
             low, high = plain(standing.low), plain(standing.high)
-        counts = trace.values(measure) >= 0
+        values = trace.values(measure)
+        counts = (values < 0) | (values >= 0)  # not those that are NaN
         counted = int((counts if trace.query_weights is None else counts & (trace.query_weights > 0)).sum())
         rows.append({"measure": str(measure), "mean": mean, "low": low, "high": high, "counted": counted})
     extra = {"model": model, "queries": len(trace), "seconds": round(time.perf_counter() - start, 3)}

@@ -108,7 +108,7 @@ def learn(
 
     Example: perceptrank learn clicks.parquet --algorithm clicks --save model.json
     """
-    from perceptrank.learners.learning import takes_clicks
+    from perceptrank.learners.learning import advance, check_policies, kinds_of_lists, learn_stream, takes_clicks
     from perceptrank.measures import parse_all
 
     keeping.check()
@@ -127,12 +127,18 @@ def learn(
     start = time.perf_counter()
     first = learner.n_queries
     n_documents = 0
+    kinds: set[str] = set()
     with ProgressBar("learning") as bar:
         try:
             blocks = reading.blocks(bar, every=keeping.checkpoint, names=learner.model.needed_names)
             for block in run.rest(blocks, keeping.save):
                 is_recorded = record is not None or "relevance" in block.columns
-                traces.append(learner.learn(block, measures if is_recorded else None))
+                if not is_recorded and (keeping.plot is not None or keeping.alerts) and takes_clicks(learner):
+                    raise ValueError(
+                        "--plot and --alerts need grades, to measure rankings with: these clicks have none"
+                    )
+                kinds |= kinds_of_lists(learner, block)
+                traces.append(advance(learner, learn_stream, block, measures if is_recorded else None))
                 if weights is not None and block.feature_names:
                     _say_what_starts_at_zero(block.feature_names, weights, keeping.start_from)
                     weights = None
@@ -147,6 +153,7 @@ def learn(
             raise
     n_queries = learner.n_queries - first
     if n_queries:
+        check_policies(learner, kinds)  # now, as lists that are not randomised may come before others that are
         keeping.keep(learner, run, traces)
     elif run.position:
         complain(f"{keeping.save} has learned from all {run.position:,} queries of these files: nothing is left to do")

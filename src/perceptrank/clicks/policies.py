@@ -148,6 +148,9 @@ class FairPairs(Policy):
         return order, propensity, np.where(start == 0, "fair-pairs:1", "fair-pairs:2")
 
 
+_MOST_PICKED = 64  # places of a list; for more, sorting all documents takes less time than picking the best again
+
+
 @dataclass(frozen=True)
 class PlackettLuce(Policy):
     """Draws one document after the other, in proportion to exp(score / temperature); named ``plackett-luce``.
@@ -179,9 +182,14 @@ class PlackettLuce(Policy):
                 "temperature", "must be greater: scores / temperature must be finite", self.temperature
             )
         ends = np.cumsum(np.count_nonzero(present, axis=1))
+        keys = logits + rng.gumbel(size=len(logits))
         order = np.full((len(scores), min(n, scores.shape[1])), -1)
+        if n > _MOST_PICKED:
+            rows = np.full(scores.shape, np.nan)
+            rows[present] = keys
+            order = _rank(rows, n)
         propensity = np.ones(order.shape)
-        draw_lists(logits, logits + rng.gumbel(size=len(logits)), ends, order, propensity)
+        draw_lists(logits, keys, ends, order, propensity)
         return order, propensity, np.full(len(order), f"plackett-luce:{float(self.temperature)!r}")
 
 
@@ -189,15 +197,16 @@ class PlackettLuce(Policy):
 def draw_lists(logits: Floats, keys: Floats, ends: Ints, order: Ints, propensity: Floats) -> None:
     """Write the documents with the largest keys of each list, and their probabilities given those above; change keys.
 
-    Documents of list q end at ends[q]. Probabilities are in proportion to exp(logit) among those not yet placed.
+    Documents of list q end at ends[q]. Probabilities are in proportion to exp(logit) among those not yet placed. If the
+    order has documents already, they are those.
     """
     start = 0
     for q in range(len(ends)):
         m = ends[q] - start
         n = min(order.shape[1], m)
         for p in range(n):
-            best = start
-            for i in range(start + 1, start + m):
+            best = start + max(0, order[q, p])
+            for i in range(start + 1, start + m if order[q, p] < 0 else start):
                 best = i if keys[i] > keys[best] else best
             order[q, p], keys[best] = best - start, -math.inf
         largest, left = -math.inf, 0.0

@@ -118,7 +118,11 @@ def evaluate(
     if hasattr(ranker, "scores"):
         if by is not None:
             raise ParameterError("by", "applies to several rankers, of which the first is the incumbent", by)
-        return trace_rankings([{"": ranker}], blocks, chosen, 1)[0][""]
+        trace = trace_rankings([{"": ranker}], blocks, chosen, 1)[0][""]
+        for measure in chosen:
+            if isinstance(measure, ClickMeasure) and np.isnan(trace.values(measure)).all():
+                raise refusal(measure, {})
+        return trace
     check_not_negative("margin", margin)
     check_confidence(confidence)
     if not is_whole(worst) or worst < 0:

@@ -78,9 +78,8 @@ def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int
     shown, n = _shown(block), len(block)
     kind, number = shown.kind[shown.query], shown.number[shown.query]
     is_drawn = (shown.kind == DRAWN) | (shown.kind == UNIFORM)
-    # Documents compete within pools, which are named by their first place: a pair, a shuffle, or the whole list.
-    in_pair = shown.place - 1 - (shown.place - number) % 2
-    first = np.where((kind == PAIRS) & (shown.place >= number), in_pair, shown.place - 1)
+    # Documents compete within pools, which are named by their first place: a shuffle, or the whole list.
+    first = shown.place - 1
     first[(kind > SHUFFLED) | ((kind == SHUFFLED) & (shown.place <= number))] = 0
     start = np.full(block.n_documents, -1)
     start[shown.row] = first
@@ -101,7 +100,8 @@ def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int
     # The last of all candidates is certain: if it is not, the log lacks those that were not shown.
     is_last = shown.place == np.diff(block.offsets)[shown.query]
     bad |= is_drawn[shown.query] & is_last & (shown.propensity < 1 - _ROUNDING)
-    usable = (shown.kind < NONE) | ((shown.kind == OTHER) & is_random)
+    # Swaps of neighbours say too little about another list: users who stop see more where the better one is lower.
+    usable = ((shown.kind < NONE) & (shown.kind != PAIRS)) | ((shown.kind == OTHER) & is_random)
     usable &= np.bincount(shown.query, bad, n) == 0
 
     width = min(n_places, int(shown.place.max(initial=1)))
@@ -185,10 +185,18 @@ def describe_policies(policies: Mapping[str, tuple[int, int]]) -> str:
 
 def refusal(measure: ClickMeasure, policies: Mapping[str, tuple[int, int]]) -> ValueError:
     """Return the error for a log that tells nothing about a measure."""
-    other = "If the column propensity has the probabilities of your policy, use the measure clicks@3. "
+    used = f"; {describe_policies(policies)}" if policies else ""
+    advice = ""
+    if isinstance(measure, ExpectedClicks) and "fair-pairs" in policies:
+        advice = "Swaps of neighbours are for the measure preferences. "
+    elif "uniform" in policies:
+        advice = "Lists that are random now and then are for the measure clicks@1. "
+    elif "plackett-luce" in policies or "shuffle" in policies:
+        advice = "The column propensity must have the probabilities of what was shown. "
+    elif "other" in policies and not isinstance(measure, ExpectedClicks):
+        advice = "If the column propensity has the probabilities of your policy, use the measure clicks@3. "
     return ValueError(
-        f"{measure} cannot be estimated from this log; {describe_policies(policies)}. "
-        f"{other if 'other' in policies and not isinstance(measure, ExpectedClicks) else ''}Clicks on lists that are "
-        "not randomised do not tell how another ranking would do. Randomise a little and log the policy, as "
-        "pr.clicks.FairPairs does; or turn the clicks into grades ('perceptrank judge') and evaluate with those"
+        f"{measure} cannot be estimated from this log{used}. {advice}Clicks on lists that are not randomised do not "
+        "tell how another ranking would do. Randomise a little and log the policy, as pr.clicks.FairPairs does; or "
+        "turn the clicks into grades ('perceptrank judge') and evaluate with those"
     )

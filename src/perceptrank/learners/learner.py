@@ -17,7 +17,15 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.learners.learning import advance, learn_query, learn_stream, ready_model, takes_clicks
+from perceptrank.learners.learning import (
+    advance,
+    check_policies,
+    kinds_of_lists,
+    learn_query,
+    learn_stream,
+    ready_model,
+    takes_clicks,
+)
 from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
@@ -257,10 +265,16 @@ class Learner(Estimator):
         """
         recorded = None if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
+            check_policies(self, kinds_of_lists(self, stream))
             return advance(self, learn_stream, stream, recorded)
-        traces = [advance(self, learn_stream, block, recorded) for block in as_blocks(stream)]
+        traces: list[Trace] = []
+        kinds: set[str] = set()
+        for block in as_blocks(stream):
+            kinds |= kinds_of_lists(self, block)
+            traces.append(advance(self, learn_stream, block, recorded))
         if not traces:
             raise ValueError("the stream has no queries")
+        check_policies(self, kinds)  # blocks that are not randomised may come before others that are
         return Trace.concatenate(traces)
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:

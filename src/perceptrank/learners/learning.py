@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from perceptrank.stream.validation import (
 from perceptrank.transforms.registry import sparse_transforms
 
 if TYPE_CHECKING:
-    from perceptrank.learners.clicks.click_learner import ClickLearner
     from perceptrank.learners.learner import Learner
 
 Given = TypeVarTuple("Given")
@@ -65,11 +64,16 @@ def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: 
     is_graded = RELEVANCE in stream.columns
     if recorded is None:
         recorded = [measure_of(learner)] if is_graded else []
-    if not is_graded and (recorded or not takes_clicks(learner)):
-        raise missing_columns(stream, str(recorded[0]) if takes_clicks(learner) else learner.name, (RELEVANCE,))
+    if takes_clicks(learner):
+        if recorded and not is_graded:
+            raise ValueError(
+                f"{recorded[0]} needs the column 'relevance', and this log of clicks has no grades: learn without "
+                "`measures`, and compare models by clicks with `evaluate`"
+            )
+    elif not is_graded:
+        raise missing_columns(stream, learner.name, (RELEVANCE,))
     if not stream.n_features:
         raise ValueError(f"{learner.name} needs features, and the stream has none")
-    check_policies(learner, model, stream)
     model.check_features(stream.n_features, stream.feature_names)
     for measure in recorded:
         measure.check_grades(stream.relevance)
@@ -89,14 +93,37 @@ def takes_clicks(learner: Learner) -> bool:
     return any(map(takes_clicks, parts)) if parts else learner.takes == "clicks"
 
 
-def check_policies(learner: Learner, model: Model, stream: QueryStream) -> None:
-    """Raise if a click learner would learn nothing from lists of the policies of a stream, and has learned nothing."""
-    for part in learner.model.learners:
-        check_policies(part, model, stream)
-    if learner.takes == "clicks" and not (model.has_begun and model.tally[UPDATES] > 0):
-        if not {PLACE, CLICKED} <= stream.columns.keys():
-            raise missing_columns(stream, learner.name, (PLACE, CLICKED))
-        cast("ClickLearner", learner).check_policies(kinds_in(stream))
+def policies_of(learner: Learner) -> tuple[str, ...]:
+    """Return the policies whose lists a click learner, and all that it is made of, can learn from; empty if any do."""
+    parts = learner.model.members or learner.model.learners
+    kinds = [found for found in map(policies_of, parts) if found] if parts else [getattr(learner, "policies", ())]
+    return tuple(kind for kind in kinds[0] if all(kind in others for others in kinds)) if kinds else ()
+
+
+def kinds_of_lists(learner: Learner, stream: QueryStream) -> set[str]:
+    """Return the kinds of policies of a log that a click learner is to learn from, none for others."""
+    if not takes_clicks(learner):
+        return set()
+    if not {PLACE, CLICKED} <= stream.columns.keys():
+        raise missing_columns(stream, learner.name, (PLACE, CLICKED))
+    return kinds_in(stream)
+
+
+def check_policies(learner: Learner, kinds: set[str]) -> None:
+    """Raise if clicks on lists of these kinds of policies teach a click learner nothing, and nothing was learned."""
+    usable = policies_of(learner)
+    if usable and not kinds & set(usable) and not _has_learned(learner):
+        known = [kind if kind != "other" else "policies that are not known" for kind in sorted(kinds)]
+        raise ValueError(
+            f"{learner.name} learns from lists that were randomised by {' or '.join(usable)}, as the column policy "
+            f"says, got {' and '.join(known)}: a click may then be due to the place alone. Use `examined` if the log "
+            "has the column examined, `ips-listwise` with estimates of position bias, or `clicks.judgements`"
+        )
+
+
+def _has_learned(learner: Learner) -> bool:
+    model = learner.model
+    return bool(model.has_begun and model.tally[UPDATES] > 0) or any(map(_has_learned, model.members))
 
 
 def measure_of(learner: Learner) -> Measure:
@@ -111,7 +138,10 @@ def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: li
     masses = np.ones(len(block)) if weights is None else weights.copy()
     if weights is not None:
         check_weights(learner, model, weights)
-    answers = read_only(answers_in(block, learner.name)) if takes_clicks(learner) else block.relevance
+    if takes_clicks(learner):
+        answers = read_only(answers_in(block, learner.name, needs_chances=bool(policies_of(learner))))
+    else:
+        answers = block.relevance
     learn_arrays(learner, model, block.X, answers, block.offsets, predicted, masses)
     values = {measure: measure.per_query(predicted, block.relevance, block.offsets, first) for measure in recorded}
     return Trace(values, masses, weights)

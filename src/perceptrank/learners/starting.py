@@ -144,6 +144,8 @@ class Beginning:
                 )
             weights = np.zeros(len(sources))
             weights[np.argmax(rising)] = 1.0
+        if self.constraints and self.signs(model)[np.argmax(weights)] != FREE:
+            raise ValueError("`production` must not be among `positive`, `negative` or `zero`")
         return weights
 
     def signs(self, model: Model) -> Floats:

@@ -51,7 +51,8 @@ class ExpectedClicks(MeasureAtCutoff, ClickMeasure):
     b_j a guess of the click rate, the value of an impression is the sum of w_j (c_j - b_j) + v_j b_j over its places
     (doubly robust). For Plackett-Luce, w_j is the product over places up to j, and v_j = w_(j-1), which suits users who
     go from the top down. For other policies w_j is that of place j alone, and v_j = 1, which suits users whose click
-    depends on the document and its place; the ranker reorders only what ``fair-pairs`` or ``shuffle`` has randomised.
+    depends on the document and its place; the ranker reorders only what ``shuffle`` has randomised. Swaps of neighbours
+    (``fair-pairs``) say too little about another list: use `FairPreferences`.
     The guess b_j is the self-normalised estimate from earlier impressions, so the value has no bias.
 
     Parameters

@@ -65,23 +65,6 @@ class ClickLearner(Showing, Startable, CompiledLearner):
         """Return clicks and showings per place, before anything was learned."""
         return place_counts()
 
-    def check_policies(self, kinds: set[str]) -> None:
-        """Raise if clicks on lists of these kinds of policies teach nothing.
-
-        Parameters
-        ----------
-        kinds : set of str
-            Such as "fair-pairs"; "other" for lists that nothing is known of.
-        """
-        if self.policies and not kinds & set(self.policies):
-            known = [kind if kind != "other" else "policies that are not known" for kind in sorted(kinds)]
-            raise ValueError(
-                f"{self.name} learns from lists that were randomised by {' or '.join(self.policies)}, as the column "
-                f"policy says, got {' and '.join(known)}: a click may "
-                "then be due to the place alone. Use `examined` if the log has the column examined, `ips-listwise` "
-                "with estimates of position bias, or `clicks.judgements`"
-            )
-
     def _click_settings(self, *settings: Any, learning_rate: float = 1.0, decay: float = 1.0) -> tuple[Any, ...]:
         """Return the settings as the pass of a click rule takes them; `settings` are the rule's own."""
         return (bool(self.average), learning_rate, decay), settings

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from perceptrank.clicks.policies import KINDS, NONE, OTHER, PAIRS, policy_kind, policy_kinds
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.columns import CLICKED, EXAMINED, PLACE, POLICY, PROPENSITY, find_column
-from perceptrank.stream.query_stream import QueryStream, missing_columns
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures
 
 # A row of answers is a document: its place, whether it was clicked and examined, its propensity, and the kind of policy
@@ -28,7 +28,8 @@ def kinds_in(stream: QueryStream) -> set[str]:
 
 def policy_code(kind: Any, number: Any) -> Any:
     """Return the code of a kind of policy with its number, or of several."""
-    return np.where((kind == PAIRS) & (number == 2), PAIRS_FROM_2, kind)
+    starts = np.select([number == 1, number == 2], [PAIRS, PAIRS_FROM_2], OTHER)  # where no policy of ours starts
+    return np.where(kind == PAIRS, starts, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ class Impression:
         place[self.order], propensity[self.order] = np.arange(1, k + 1), self.propensity
         columns: dict[str, Any] = {PLACE: place, PROPENSITY: propensity, POLICY: self.policy}
         for column, values, fill in ((_CLICKS, clicks, 0.0), (_EXAMINED, examined, np.nan)):
-            if values is not None:
+            if values is not None or column is _CLICKS:
                 columns[column.name] = np.full(m, fill)
                 columns[column.name][self.order] = column.convert(values, k, "place")
         return columns
@@ -103,17 +104,20 @@ def answers_of(impression: Impression, clicks: npt.ArrayLike, examined: npt.Arra
     return answers
 
 
-def answers_in(stream: QueryStream, needing: str) -> Floats:
-    """Return the answers to the impressions of a stream, a row per document; raise if it has no clicks."""
+def answers_in(stream: QueryStream, needing: str, *, needs_chances: bool) -> Floats:
+    """Return the answers to the impressions of a stream, a row per document; raise if propensities are missing.
+
+    Coins of fair pairs are taken to be fair where the log does not say.
+    """
     columns = stream.columns
-    if not {PLACE, CLICKED} <= columns.keys():
-        raise missing_columns(stream, needing, (PLACE, CLICKED))
     answers = np.empty((stream.n_documents, N_ANSWERS))
     for name, place in ((PLACE, AT), (CLICKED, CLICK), (EXAMINED, SEEN), (PROPENSITY, CHANCE)):
         answers[:, place] = columns.get(name, np.nan)
     answers[:, KIND] = np.repeat(policy_code(*policy_kinds(stream)), np.diff(stream.offsets))
     unknown = (answers[:, AT] > 0) & np.isnan(answers[:, CHANCE]) & ~np.isin(answers[:, KIND], (OTHER, NONE))
-    if unknown.any():
+    answers[unknown & np.isin(answers[:, KIND], (PAIRS, PAIRS_FROM_2)), CHANCE] = 0.5
+    unknown &= np.isnan(answers[:, CHANCE])
+    if needs_chances and unknown.any():
         q = int(np.searchsorted(stream.offsets, np.argmax(unknown), side="right")) - 1
         raise ValueError(
             f"{needing} needs the propensity of every document that {columns[POLICY][q]} has shown: the column is "

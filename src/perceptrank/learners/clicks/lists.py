@@ -119,8 +119,8 @@ def agree(scores: Floats, answers: FloatRows, offsets: Ints, values: Floats) -> 
 def rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, rows: Rows) -> float:
     """Stand for the rule of a click learner: write coefficients of documents, return the mass that they move.
 
-    The weights move against the coefficients if the mass is positive. Coefficients start as zeros. At least two
-    documents were shown.
+    The weights move against the coefficients if the mass is positive. Coefficients start as zeros. At least one
+    document was shown.
     """
     raise NotImplementedError
 
@@ -150,7 +150,7 @@ def learn_lists(
             return q
         weight, mass, n_updates = record[1][q], 0.0, state[2][UPDATES]
         n = order_list(answers, offsets[q], m, listed, ints)
-        if n > 1 and weight > 0.0:
+        if n > 0 and weight > 0.0:
             for i in range(m):
                 coefficients[i] = 0.0
             given = listed[1][:n], listed[2][:n], listed[3][:n], listed[4][:n]

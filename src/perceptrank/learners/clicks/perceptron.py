@@ -68,7 +68,7 @@ def subtract_dense(settings: tuple[float], block: Block, q: int, counts: Counts,
     if settings[0] > 0.0:
         production = counts[3]
         for i in range(offsets[q + 1] - offsets[q]):
-            scores[i] -= production[WEIGHT] * X[offsets[q] + i, int(production[PLACE])]
+            scores[i] -= production[WEIGHT] * X[offsets[q] + i, int(production[PLACE] + 0.5)]
 
 
 subtract_production = by_layout(subtract_dense, keep_scores)  # sparse features have no production
@@ -79,10 +79,11 @@ def follow_production(settings: tuple[float], state: Iterates, counts: Counts, w
     """Weigh production's score anew, after an update."""
     (before,), weights, production = settings, state[0], counts[3]
     if before > 0.0:
-        place = int(production[PLACE])
+        place = int(production[PLACE] + 0.5)  # the mean of shards may be off by rounding
         weights[place] -= production[WEIGHT]
+        norm = math.sqrt(squared_norm(weights))
         share = max(trusted(state[2][UPDATES], counts[2]) / before, SMALLEST_SHARE)
-        production[WEIGHT] = math.sqrt(squared_norm(weights)) / share
+        production[WEIGHT] = norm / share if norm > 0.0 else production[WEIGHT]
         weights[place] += production[WEIGHT]
 
 
@@ -168,6 +169,8 @@ class ClickPerceptron(ClickLearner):
 
     def _make_settings(self) -> tuple[Any, ...]:
         check_positive("evidence", self.evidence)
+        if self.average and self.production is not None:
+            raise ParameterError("average", "must be False with `production`, whose weight changes", self.average)
         return self._click_settings(0.0 if self.production is None else float(self.evidence))
 
     def _pass(

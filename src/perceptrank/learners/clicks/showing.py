@@ -11,7 +11,15 @@ from perceptrank.clicks.policies import Policy, Shown
 from perceptrank.clicks.policies import policy as as_policy
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.clicks.impression import Impression, answers_of
-from perceptrank.learners.learning import advance, learn_query, one_query, ready_model, takes_clicks
+from perceptrank.learners.learning import (
+    advance,
+    check_policies,
+    learn_query,
+    one_query,
+    policies_of,
+    ready_model,
+    takes_clicks,
+)
 from perceptrank.learners.model import Model, as_named_features
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import ParameterError, check_positive_whole
@@ -96,9 +104,12 @@ def _check_takes_clicks(learner: Learner) -> None:
 
 
 def leaf_of(learner: Learner, model: Model) -> tuple[ClickLearner, Model]:
-    """Return the click learner that explores for a learner, itself or one inside, and the model with its counts."""
-    leader = getattr(model, "leader", None)
-    parts = [part for part in (leader, *model.learners) if part is not None and takes_clicks(part)]
+    """Return the click learner that explores for a learner, itself or one inside, and the model with its counts.
+
+    Of several, it is the leader, or the first that needs lists that are randomised, so that all can learn from them.
+    """
+    parts = [part for part in (getattr(model, "leader", None), *model.members, *model.learners) if part is not None]
+    parts = sorted(filter(takes_clicks, parts), key=lambda part: not policies_of(part))
     if not parts:
         return learner, model  # type: ignore[return-value]
     leaf, state = leaf_of(parts[0], parts[0].model)
@@ -122,11 +133,15 @@ def show_list(
     model.check_features(features.shape[1], names)
     model = ready_model(learner, features.shape[1], names, sparse=isinstance(features, SparseFeatures), model=model)
     leaf, state = leaf_of(learner, model)
+    usable = policies_of(learner)
     chosen = as_policy(leaf.own_policy(state) if policy is None else policy)
+    if policy is None and usable and chosen.name not in usable:
+        chosen = as_policy(usable[0])
     if chosen.name != "none":  # which a service may show now and then, to learn nothing from it
-        leaf.check_policies({chosen.name})
+        check_policies(learner, {chosen.name})
     shown: Shown = chosen.show(_scores_to_show(leaf, state, model, features, names, chosen), n, rng)
-    return Impression(features, names, shown.order, shown.propensity, shown.policy)
+    kept = features if isinstance(features, SparseFeatures) else features.copy()  # the caller may reuse the array
+    return Impression(kept, names, shown.order, shown.propensity, shown.policy)
 
 
 def _scores_to_show(

@@ -24,7 +24,7 @@ def top_rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, r
     """Write an estimate of the gradient, from the click on the first document or those on the first two."""
     learning_rate, k, _ = settings
     scores, documents, (places, clicks, _, chances), kind, _, _ = shown
-    if kind not in (UNIFORM, DRAWN) or places[k - 1] != k:
+    if kind not in (UNIFORM, DRAWN) or len(documents) < k or places[k - 1] != k:
         return 0.0
     m, rate = len(scores), learning_rate * (counts[3][ROUNDS] + 1.0) ** (-2.0 / 3.0)
     mass = 0.0
@@ -47,9 +47,9 @@ def project_to_ball(settings: tuple[float, int, float], state: Iterates, counts:
     weights, total, radius = state[0], state[1], settings[2]
     norm = math.sqrt(squared_norm(weights))
     for j in range(len(weights) if norm > radius else 0):
-        excess = weights[j] * (1.0 - radius / norm)
-        weights[j] -= excess
-        total[j] -= weight * excess
+        before = weights[j]
+        weights[j] *= radius / norm
+        total[j] += weight * (weights[j] - before)
 
 
 class TopFeedback(ClickLearner):

@@ -9,7 +9,7 @@ from typing import Any
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.clicks.showing import Showing
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import learn_transforms, takes_clicks
+from perceptrank.learners.learning import learn_transforms, policies_of, takes_clicks
 from perceptrank.learners.model import Model
 from perceptrank.learners.saving import fresh
 from perceptrank.learners.sklearn_adapter import differ
@@ -201,3 +201,6 @@ def check_learners(learners: Any, refused: type[Learner] | None = None) -> None:
             raise ParameterError("learners", f"must be learners{but}", learner)
     if len({takes_clicks(learner) for learner in learners if learner.learns}) > 1:
         raise ValueError("learners must all learn from grades, or all from clicks, got both")
+    kinds = [set(found) for found in map(policies_of, learners) if found]
+    if kinds and not set.intersection(*kinds):
+        raise ValueError("learners must be able to learn from lists of one policy, got some that have none in common")
