@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from support.click_logs import write_lines
 
@@ -80,3 +81,35 @@ def test_a_file_that_is_cut_off_is_named_with_its_line(run, tmp_path):
     (tmp_path / "half.ndjson").write_text(json.dumps(EVENTS[0]) + '\n{"action_')
     result = run("convert", "--clicks", "half.ndjson", "out.parquet", code=1)
     assert result.stderr.startswith("error: half.ndjson:2:")
+
+
+def test_click_learners_on_the_command_line(run, tmp_path):
+    shop = pr.mslr_shaped(60, n_documents=8, n_features=4, seed=1)
+    random, plain = (
+        pr.simulate_clicks(shop, pr.clicks.user("navigational"), policy=policy, impressions=300)
+        for policy in ("fair-pairs", "none")
+    )
+    for name, log in {"random": random, "plain": plain, "mixed": pr.QueryStream.concatenate([plain, random])}.items():
+        numbered = {"relevance": None, "qid": np.arange(len(log))}
+        pr.write_parquet(log.with_columns(numbered), f"{name}.parquet")
+    learned = run("learn", "random.parquet", "--algorithm", "clicks", "--save", "model.json").stdout
+    assert "Learned from clicks" in learned
+    assert "--set production=FEATURE" in learned
+    expected = pr.ClickPerceptron()
+    expected.learn(random)
+    assert np.array_equal(pr.load("model.json").weights, expected.weights)
+    for more in ([], ["--checkpoint", "100", "--save", "mixed.json"]):  # lists that are not randomised come first
+        run("learn", "mixed.parquet", "--algorithm", "fair-pairs", *more)
+    refused = run("learn", "plain.parquet", "--algorithm", "clicks", "--save", "none.json", code=1).stderr
+    assert "clicks learns from lists that were randomised by plackett-luce or fair-pairs or shuffle" in refused
+    assert not (tmp_path / "none.json").exists()
+    refused = run("learn", "random.parquet", "--algorithm", "clicks", "--plot", "plot.svg", code=1).stderr
+    assert "--plot and --alerts need grades" in refused
+    refused = run("learn", "random.parquet", "--algorithm", "clicks", "--record", "ap", code=1).stderr
+    assert "this log of clicks has no grades" in refused
+    assert json.loads(run("algorithms", "--json").stdout)["clicks"][0]["name"] == "3pr"
+    run("warm-up", "--algorithm", "pdgd")
+    kept = ["--save", "m.json", "--trace", "t.npz"]
+    run("learn", "random.parquet", "--algorithm", "clicks", *kept, "--checkpoint", "100")
+    done = run("learn", "random.parquet", "--algorithm", "clicks", *kept, "--resume")
+    assert "nothing is left to do" in done.stderr

@@ -132,13 +132,14 @@ def learn(
         try:
             blocks = reading.blocks(bar, every=keeping.checkpoint, names=learner.model.needed_names)
             for block in run.rest(blocks, keeping.save):
-                is_recorded = record is not None or "relevance" in block.columns
-                if not is_recorded and (keeping.plot is not None or keeping.alerts) and takes_clicks(learner):
-                    raise ValueError(
-                        "--plot and --alerts need grades, to measure rankings with: these clicks have none"
-                    )
-                kinds |= kinds_of_lists(learner, block)
-                traces.append(advance(learner, learn_stream, block, measures if is_recorded else None))
+                if not takes_clicks(learner):
+                    traces.append(learner.learn(block, measures))
+                else:
+                    is_recorded = record is not None or "relevance" in block.columns
+                    if not is_recorded and (keeping.plot is not None or keeping.alerts):
+                        raise ValueError("--plot and --alerts need grades to measure rankings with: there are none")
+                    kinds |= kinds_of_lists(learner, block)
+                    traces.append(advance(learner, learn_stream, block, measures if is_recorded else None))
                 if weights is not None and block.feature_names:
                     _say_what_starts_at_zero(block.feature_names, weights, keeping.start_from)
                     weights = None

@@ -44,8 +44,8 @@ class ClickOptions:
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Exploration policy: none, fair-pairs, plackett-luce:TEMPERATURE, shuffle:K or uniform:SHARE. By default "
-            "none."
+            help="Exploration policy: none, fair-pairs, plackett-luce:TEMPERATURE, shuffle:K or uniform:SHARE. By "
+            "default none."
         ),
     ] = None
     impressions: Annotated[
