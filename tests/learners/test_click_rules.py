@@ -1,5 +1,6 @@
 """Click rules against their slow twins, the shares of swapped lists by enumeration, and the theorems."""
 
+import copy
 import json
 from itertools import permutations
 
@@ -431,3 +432,25 @@ def test_random_lists_become_rare():
 def test_settings_that_are_wrong(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("kind", [pr.ClickPerceptron, pr.PDGD])
+@pytest.mark.parametrize("clicks", [[1, 0, 0], [1, 1, 0], [0, 0, 1], [0.5, 1, 0]])
+def test_clicks_that_depend_on_the_place_alone_teach_nothing_on_average(kind, clicks):
+    """The mean of the steps over all lists that Plackett-Luce may draw is 0, whatever the scores."""
+    X, scores = np.random.default_rng(5).normal(size=(4, 2)), np.array([0.3, -1.0, 0.8, 0.1])
+    learner = kind(transforms=None)
+    learner.learn_clicks(learner.show(X[:3], rng=0), [0.0, 1.0, 0.0])  # so that places have click rates
+    total, mean = 0.0, np.zeros(2)
+    for order in permutations(range(4), 3):
+        left, chances = np.exp(scores).sum(), []
+        for i in order:
+            chances.append(np.exp(scores[i]) / left)
+            left -= np.exp(scores[i])
+        after = copy.deepcopy(learner)
+        after.learn_clicks(pr.Impression(X, None, np.array(order), np.array(chances), "plackett-luce:1.0"), clicks)
+        assert not np.array_equal(after.weights, learner.weights)
+        total += np.prod(chances)
+        mean += np.prod(chances) * (after.weights - learner.weights)
+    assert total == pytest.approx(1.0)
+    np.testing.assert_allclose(mean, 0.0, atol=1e-12)

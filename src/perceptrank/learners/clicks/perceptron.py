@@ -96,6 +96,9 @@ class ClickPerceptron(ClickLearner):
 
         w += Σ over p < r of ρ (e_p - e_r) (x_p - x_r).
 
+    If clicks depend on the place alone, the mean of the steps over all lists that may be drawn is 0. There is no bound
+    on regret.
+
     Exploration ends as evidence grows: κ = min(n^(1/3) / 2, 2 + z), where n is the number of updates, and z, at least
     0, tells how sure it is that the ranking predicts clicks: with y = step · w / sd(s) before each update, which is 0
     in the mean if clicks are noise, z = Σ y / √(Σ y²).
