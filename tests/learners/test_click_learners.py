@@ -84,7 +84,7 @@ def test_a_log_teaches_the_same_in_one_go_in_blocks_and_list_by_list(make, seed,
     joined = np.concatenate([part.values("ndcg@3") for part in parts])
     assert np.array_equal(trace.values("ndcg@3"), joined, equal_nan=True)
     assert np.array_equal(moved, trace.masses > 0)
-    assert whole.n_updates > 0
+    assert any(learner.n_updates for learner in getattr(whole, "members", [whole]))  # one that leads may be fixed
 
 
 @every_maker
