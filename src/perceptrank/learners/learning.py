@@ -114,10 +114,15 @@ def check_policies(learner: Learner, kinds: set[str]) -> None:
     usable = policies_of(learner)
     if usable and not kinds & set(usable) and not _has_learned(learner):
         known = [kind if kind != "other" else "policies that are not known" for kind in sorted(kinds)]
+        advice = "the learner clicks takes these"
+        if not kinds & {"fair-pairs", "plackett-luce", "shuffle"}:
+            advice = (
+                "a click may then be due to the place alone. Use `examined` if the log has the column examined, "
+                "`ips-listwise` with estimates of position bias, or `clicks.judgements`"
+            )
         raise ValueError(
             f"{learner.name} learns from lists that were randomised by {' or '.join(usable)}, as the column policy "
-            f"says, got {' and '.join(known)}: a click may then be due to the place alone. Use `examined` if the log "
-            "has the column examined, `ips-listwise` with estimates of position bias, or `clicks.judgements`"
+            f"says, got {' and '.join(known)}: {advice}"
         )
 
 
