@@ -446,6 +446,10 @@ def test_policies_of_other_kinds_are_refused():
         ValueError, match=r"3pr learns from lists that were randomised by fair-pairs.*got plackett-luce"
     ):
         pr.algorithms(clicks=True)["3pr"]().show(np.eye(3), policy="plackett-luce", rng=1)
+    learned = CLICKS["3pr"]()
+    learned.learn(logged(CLICKS["3pr"]))
+    with pytest.raises(ValueError, match="randomised by fair-pairs"):  # also after it has learned something
+        learned.show(np.eye(4), policy="plackett-luce", rng=1)
 
 
 def test_shards_that_start_from_production_keep_its_column():

@@ -108,7 +108,7 @@ def learn(
 
     Example: perceptrank learn clicks.parquet --algorithm clicks --save model.json
     """
-    from perceptrank.learners.learning import advance, check_policies, kinds_of_lists, learn_stream, takes_clicks
+    from perceptrank.learners.learning import advance, check_log, kinds_of_lists, learn_stream, takes_clicks
     from perceptrank.measures import parse_all
 
     keeping.check()
@@ -154,7 +154,7 @@ def learn(
             raise
     n_queries = learner.n_queries - first
     if n_queries:
-        check_policies(learner, kinds)  # now, as lists that are not randomised may come before others that are
+        check_log(learner, kinds)  # now, as lists that are not randomised may come before others that are
         keeping.keep(learner, run, traces)
     elif run.position:
         complain(f"{keeping.save} has learned from all {run.position:,} queries of these files: nothing is left to do")

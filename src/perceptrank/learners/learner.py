@@ -19,7 +19,7 @@ from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learning import (
     advance,
-    check_policies,
+    check_log,
     kinds_of_lists,
     learn_query,
     learn_stream,
@@ -265,7 +265,7 @@ class Learner(Estimator):
         """
         recorded = None if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
-            check_policies(self, kinds_of_lists(self, stream))
+            check_log(self, kinds_of_lists(self, stream))
             return advance(self, learn_stream, stream, recorded)
         traces: list[Trace] = []
         kinds: set[str] = set()
@@ -274,7 +274,7 @@ class Learner(Estimator):
             traces.append(advance(self, learn_stream, block, recorded))
         if not traces:
             raise ValueError("the stream has no queries")
-        check_policies(self, kinds)  # blocks that are not randomised may come before others that are
+        check_log(self, kinds)  # blocks that are not randomised may come before others that are
         return Trace.concatenate(traces)
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:

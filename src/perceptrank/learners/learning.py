@@ -110,9 +110,9 @@ def kinds_of_lists(learner: Learner, stream: QueryStream) -> set[str]:
 
 
 def check_policies(learner: Learner, kinds: set[str]) -> None:
-    """Raise if clicks on lists of these kinds of policies teach a click learner nothing, and nothing was learned."""
+    """Raise if clicks on lists of these kinds of policies teach a click learner nothing."""
     usable = policies_of(learner)
-    if usable and not kinds & set(usable) and not _has_learned(learner):
+    if usable and not kinds & set(usable):
         known = [kind if kind != "other" else "policies that are not known" for kind in sorted(kinds)]
         advice = "the learner clicks takes these"
         if not kinds & {"fair-pairs", "plackett-luce", "shuffle"}:
@@ -124,6 +124,12 @@ def check_policies(learner: Learner, kinds: set[str]) -> None:
             f"{learner.name} learns from lists that were randomised by {' or '.join(usable)}, as the column policy "
             f"says, got {' and '.join(known)}: {advice}"
         )
+
+
+def check_log(learner: Learner, kinds: set[str]) -> None:
+    """Raise if a log of these kinds of policies teaches nothing, unless lists before it did: exploration may pause."""
+    if not _has_learned(learner):
+        check_policies(learner, kinds)
 
 
 def _has_learned(learner: Learner) -> bool:

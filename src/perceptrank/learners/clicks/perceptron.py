@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints, Rows
-from perceptrank.kernels.compiled import by_layout, helper
+from perceptrank.kernels.compiled import by_layout, compiled, helper
 from perceptrank.kernels.scoring import squared_norm
 from perceptrank.learners.clicks.click_learner import ClickLearner
 from perceptrank.learners.clicks.lists import N_PLACES, Counts, List, click_pass, keep_scores, swap_share
@@ -20,7 +20,7 @@ from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.transforms.transform import TransformLike
 
-SURE, UNSURE = range(2)  # sums of agreements between steps and the ranking before them, and of their squares
+AGREEMENT, SQUARES = range(2)  # sums of agreements between steps and the ranking before them, and of their squares
 PLACE, WEIGHT = range(2)  # the weight of production's score, and the part of it that stands for production
 SMALLEST_SHARE = 1e-6  # of what was learned beside production, so that both can be added
 
@@ -49,15 +49,15 @@ def clicks_rule(settings: tuple[float], shown: List, counts: Counts, coefficient
         spread += (scores[i] - mean) * (scores[i] - mean)
     if spread > 0.0:
         agreement *= weight / math.sqrt(spread / len(scores))
-        counts[2][SURE] += agreement
-        counts[2][UNSURE] += agreement * agreement
+        counts[2][AGREEMENT] += agreement
+        counts[2][SQUARES] += agreement * agreement
     return mass
 
 
-@helper
+@compiled
 def trusted(n_updates: float, evidence: Floats) -> float:
     """Return how many of the updates count against production: none while z ≤ 3, nearly all if z is large."""
-    sure = evidence[SURE] / math.sqrt(evidence[UNSURE]) if evidence[UNSURE] > 0.0 else 0.0
+    sure = evidence[AGREEMENT] / math.sqrt(evidence[SQUARES]) if evidence[SQUARES] > 0.0 else 0.0
     return n_updates * (1.0 - 9.0 / (sure * sure)) if sure > 3.0 else 0.0
 
 
@@ -152,13 +152,13 @@ class ClickPerceptron(ClickLearner):
         model : Model
             The model with its counts.
         """
-        n, (agreement, squares) = 0.0, (0.0, 0.0)
+        n, evidence = 0.0, np.zeros(2)
         if model.has_begun:
-            n, (agreement, squares) = float(model.tally[UPDATES]), model.more["evidence"].tolist()
-        sure = max(0.0, agreement / math.sqrt(squares)) if squares > 0.0 else 0.0
-        if self.production is None:
-            return min(n ** (1 / 3) / 2, 2.0 + sure)
-        return (float(self.evidence) + (n * (1.0 - 9.0 / sure**2) if sure > 3.0 else 0.0)) ** (1 / 3)
+            n, evidence = float(model.tally[UPDATES]), model.more["evidence"]
+        if self.production is not None:
+            return float((self.evidence + trusted(n, evidence)) ** (1 / 3))
+        agreement, squares = evidence.tolist()
+        return min(n ** (1 / 3) / 2, 2.0 + (max(0.0, agreement / math.sqrt(squares)) if squares > 0.0 else 0.0))
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return clicks and showings per place, evidence, and what stands for production, at the start."""
