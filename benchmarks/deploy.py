@@ -43,7 +43,8 @@ def random_clauses(rng: np.random.Generator) -> tuple[pr.Learner, np.ndarray]:
 def difference(model: pr.Learner, X: np.ndarray, target: str, **options: str) -> tuple[float, int]:
     """Return the largest difference of scores relative to the largest score, and the number of features."""
     chosen, function = make_target(target, options), RankingFunction.of(model)
-    scores = chosen.scores(function, chosen.export(function), X, np.array([0, len(X)])) + chosen.drops(function)
+    dropped = chosen.differences(function).dropped
+    scores = chosen.scores(function, chosen.export(function), X, np.array([0, len(X)])) + dropped
     expected = model.predict(X)
     return float(np.abs(scores - expected).max() / np.abs(expected).max()), X.shape[1]
 

@@ -8,6 +8,7 @@ Python package is, unpacked, if it is not installed. Contenders take turns; a ra
 import json
 import multiprocessing
 import os
+import shutil
 import sqlite3
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 import serving_peers as peers
 from ratios import row, show
-from serving_load import Saturation, http_request, learn_until, read_lines, times
+from serving_load import Saturation, flood, http_request, learn_until, read_lines, times
 
 import perceptrank as pr
 from perceptrank.serve.documents import Document
@@ -196,6 +197,24 @@ def feedback(folder: str, n: int, turns: int, group: int = 64) -> Rows:
     return [row(what, _median(np.array(ratios)), ">= 0.5", float(np.median(seconds)))]
 
 
+def replica(folder: str, seconds: float, turns: int, connections: int = 16) -> Rows:
+    """Rankings per second of a primary and a replica at one port, against those of the primary alone."""
+    bodies = [body_of(seed, named=False) for seed in range(4)]
+    rates = {1: np.zeros(turns), 2: np.zeros(turns)}
+    with ExitStack() as running:
+        ports = {n: running.enter_context(peers.processes(Path(folder) / str(n), n)) for n in rates}
+        for port in ports.values():
+            begun(port)
+            time.sleep(0.5)  # for the replica to learn it too
+            flood(port, "/v1/rank", bodies, connections, 1.0)
+        for turn in range(turns):
+            for n, port in ports.items():
+                rates[n][turn] = flood(port, "/v1/rank", bodies, connections, seconds)
+    load = f"{connections} connections of {'wrk' if shutil.which('wrk') else 'a client in Python'}, on the same cores"
+    what = f"rank, {M} x {D} as lists, --workers 2 against 1 ({os.cpu_count()} cores; {load}): rate"
+    return [row(what, _median(rates[2] / rates[1]), ">= 1.6", float(1 / np.median(rates[2])))]
+
+
 def memory(folder: str, first: int, last: int) -> Rows:
     """Resident memory after many answers against that after few: ranked, answered and learned, without HTTP.
 
@@ -229,6 +248,7 @@ def main() -> None:
         "ranking": lambda folder: ranking(folder, n, turns, 100 if quick else 6500),
         "latency": lambda folder: while_learning(folder, 3 * n, turns),
         "feedback": lambda folder: feedback(folder, 5 * n, turns),
+        "replica": lambda folder: replica(folder, 2.0 if quick else 5.0, turns),
     }
     wanted = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
     rows: Rows = []

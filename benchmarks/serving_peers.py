@@ -2,6 +2,7 @@
 
 import multiprocessing
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from perceptrank.serve.http.app import make_app
 from perceptrank.serve.http.server import listen, run
 from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Settings
+from perceptrank.serve.warm_up import warm_up
 
 
 @contextmanager
@@ -39,8 +41,22 @@ def service(ports: Any, folder: str) -> None:
     listening = listen("127.0.0.1", 0, access)
     with Service(folder, settings=Settings(snapshot_seconds=5)) as made:
         for one in made.rankers.values():
-            one.warm_up()
+            warm_up(one.current)
         run(make_app(made, access), listening, lambda: ports.put(listening.getsockname()[1]))
+
+
+@contextmanager
+def processes(folder: Path, n: int) -> Iterator[int]:
+    """Run `perceptrank serve --workers N`; yields its port once all processes serve."""
+    words = ["--data", str(folder), "--port", "0", "--workers", str(n)]
+    command = [sys.executable, "-P", "-m", "perceptrank", "serve", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            lines = [process.stderr.readline() for _ in range(n)]
+            yield int(lines[0].rpartition(":")[2])
+        finally:
+            process.terminate()
 
 
 def _serve(app: Any, ports: Any) -> None:

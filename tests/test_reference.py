@@ -29,7 +29,7 @@ OBJECTS = [path for text in PAGES.values() for path in re.findall(r"^::: (\S+)$"
 STANDARD = (builtins, collections.abc, concurrent.futures, np.random, npt, os, pathlib, typing)
 # Variables of types, and what users only hand on, or have nothing to do with.
 INNER = {"Directions", "Effects", "Format", "Kind", "Measured", "Result", "Scanned"}
-INNER |= {"Terms", "Work", "WorstQueries"}
+INNER |= {"Forward", "ShownEntry", "Terms", "Work", "WorstQueries"}
 ANCHORS = re.findall(r"\{ #(perceptrank\S+) \}", PAGES["index.md"])
 
 

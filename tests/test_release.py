@@ -79,7 +79,7 @@ def test_the_wheel_has_the_files_of_the_package_and_nothing_else(tmp_path):
     made = {".pyc", ".nbi", ".nbc"}  # by Python and Numba, beside the source
     package = [path for path in (ROOT / "src" / "perceptrank").rglob("*") if path.is_file() and path.suffix not in made]
     assert found == {path.relative_to(ROOT / "src").as_posix() for path in package}
-    assert {path.suffix or path.name for path in package} == {".py", ".pyi", ".typed", ".css", ".js", ".html"}
+    assert {path.suffix or path.name for path in package} == {".py", ".pyi", ".typed", ".css", ".js", ".html", ".toml"}
     assert f"\nName: perceptrank\nVersion: {pr.__version__}\n" in metadata
 
 

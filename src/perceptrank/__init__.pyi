@@ -91,6 +91,7 @@ from .learners.registry import register as register
 from .learners.registry import unregister as unregister
 from .learners.registry import wrappers as wrappers
 from .learners.ridge import OnlineRidge as OnlineRidge
+from .learners.score_of import ScoreOf as ScoreOf
 from .learners.scorer import make_scorer as make_scorer
 from .learners.slam import SlamPerceptron as SlamPerceptron
 from .learners.wrappers.adagrad import AdaGrad as AdaGrad

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 import perceptrank as pr
-from perceptrank.clicks.judging.models import MAX_RANK
-from perceptrank.clicks.judging.prior import fit_prior
+from perceptrank.clicks.judging.models import MAX_RANK, fit_prior
 
 judge = pr.clicks.judgements
 

@@ -14,7 +14,7 @@ from support.impressions import fair_pairs, make_log, shuffles
 
 import perceptrank as pr
 from perceptrank.clicks.bias.documents import DocumentCounts, row_keys
-from perceptrank.clicks.bias.em import estimate_em
+from perceptrank.clicks.bias.methods import estimate_em
 
 EXAMINATION = np.array([1.0, 0.7, 0.35, 0.5])
 ATTRACTION = np.array([[0.9, 0.2, 0.5, 0.1], [0.3, 0.8, 0.05, 0.6]])

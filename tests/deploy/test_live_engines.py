@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.deploy import fold, parity
-from perceptrank.deploy.engines.elasticsearch import field_feature
+from perceptrank.deploy.engines.elasticsearch import field_query
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.engine_server import EngineError
@@ -188,7 +188,7 @@ def test_opensearch_refuses_a_query_with_negative_scores(opensearch):
     mappings = {"mappings": {"properties": {"price": {"type": "float"}}}}
     indexes.answer("PUT", "/negative", json.dumps(mappings).encode())
     indexes.answer("PUT", "/negative/_doc/1?refresh=true", b'{"price": -0.5}')
-    template = field_feature("price", "price")["template"]
+    template = field_query("price")
     with pytest.raises(RefusalError, match="must not produce negative scores"):
         indexes.answer("POST", "/negative/_search", json.dumps({"query": template}).encode())
     indexes.answer("PUT", "/negative/_doc/1?refresh=true", b'{"price": 0.1}')

@@ -228,5 +228,5 @@ def test_columns_are_those_of_raw_features(gaps):
     model = learned_with_gaps(gaps)
     filled = fold_filled(RankingFunction.of(model))
     assert filled.used == tuple(NAMES)
-    assert [one.is_indicator for one in filled.inputs] == [False] * 7 + [True] * 7
+    assert [one.is_indicator for one in filled.terms] == [False] * 7 + [True] * 7
     np.testing.assert_array_equal(filled.columns(gaps.X), gaps.X)

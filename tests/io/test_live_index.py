@@ -14,7 +14,7 @@ import perceptrank as pr
 from perceptrank.io import FormatError
 from perceptrank.io.engine_server import EngineError
 from perceptrank.io.logs import live
-from perceptrank.io.logs.live import open_indexes, read_index
+from perceptrank.io.logs.live import LiveIndex, open_indexes
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def make_events(n, start=0):
 
 
 def read_all(url, index="ubi_events", **options):
-    documents = list(read_index(url, index, **options))
+    documents = list(LiveIndex(url, index, **options)())
     by_id = {document.pop("_id"): document for document in documents}
     assert len(by_id) == len(documents), "a document was read twice"
     return by_id
@@ -58,7 +58,7 @@ def test_what_is_written_meanwhile_is_not_seen(engine):
     stand_in = IndexStandIn(engine)
     stand_in.write("ubi_events", make_events(100), 3)
     with served(stand_in) as url:
-        documents = read_index(url, "ubi_events", page_size=7)
+        documents = LiveIndex(url, "ubi_events", page_size=7)()
         ids = []
         for k, document in enumerate(documents):
             ids.append(document["_id"])
@@ -86,13 +86,13 @@ def test_a_reader_that_stops_closes_its_point_in_time():
     stand_in = IndexStandIn()
     stand_in.write("ubi_events", make_events(50))
     with served(stand_in) as url:
-        documents = read_index(url, "ubi_events", page_size=5)
+        documents = LiveIndex(url, "ubi_events", page_size=5)()
         assert stand_in.asked == []  # nothing is asked before the first document is
         next(documents)
         assert len(stand_in.points) == 1
         documents.close()
         assert not stand_in.points
-        documents = read_index(url, "ubi_events", page_size=5)
+        documents = LiveIndex(url, "ubi_events", page_size=5)()
         next(documents)
         with pytest.raises(ZeroDivisionError):
             documents.throw(ZeroDivisionError)
@@ -117,7 +117,7 @@ def test_since(engine):
         ]:
             assert "".join(sorted(read_all(url, since=since))) == expected, since
         with pytest.raises(ValueError, match="since must be a time like 2026-11-01 or 2026-11-01T12:30:00Z, got 'now'"):
-            read_index(url, "ubi_events", since="now")
+            LiveIndex(url, "ubi_events", since="now")()
         stand_in.type_of_times = "text"
         with pytest.raises(
             EngineError, match=rf"`since` needs timestamp to be a date; .* at {url} has it as text in the"
@@ -187,7 +187,7 @@ def test_a_point_in_time_that_is_lost():
     stand_in = IndexStandIn()
     stand_in.write("ubi_events", make_events(30))
     with served(stand_in) as url:
-        documents = read_index(url, "ubi_events", page_size=10)
+        documents = LiveIndex(url, "ubi_events", page_size=10)()
         next(documents)
         stand_in.points.clear()
         with pytest.raises(
@@ -247,7 +247,7 @@ def test_an_engine_that_goes_away(no_pauses):
     stand_in = IndexStandIn()
     stand_in.write("ubi_events", make_events(30))
     with served(stand_in) as url:
-        documents = read_index(url, "ubi_events", page_size=10)
+        documents = LiveIndex(url, "ubi_events", page_size=10)()
         next(documents)
     with pytest.raises(EngineError, match=r"cannot be reached .* \(reading the index 'ubi_events'\)"):
         list(documents)
@@ -263,11 +263,11 @@ def test_addresses():
         "http://host/ubi_events",
     ]
     with pytest.raises(ValueError, match="url of OpenSearch or Elasticsearch must be like http://host:port") as raised:
-        read_index("ftp://u:secret@host", "ubi_events")
+        LiveIndex("ftp://u:secret@host", "ubi_events")()
     assert "secret" not in str(raised.value)
     for page_size in (0, 10_001):
         with pytest.raises(ValueError, match="page_size must be from 1 to 10,000"):
-            read_index("http://host", "ubi_events", page_size=page_size)
+            LiveIndex("http://host", "ubi_events", page_size=page_size)()
 
 
 @pytest.mark.parametrize("engine", ["opensearch", "elasticsearch"])

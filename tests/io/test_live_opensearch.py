@@ -14,7 +14,7 @@ from support.ltr_stand_in import RealIndexes, RefusalError, served
 
 import perceptrank as pr
 from perceptrank.io.engine_server import EngineError
-from perceptrank.io.logs.live import read_index
+from perceptrank.io.logs.live import LiveIndex
 
 # The types of UBI's own index.
 MAPPING = {
@@ -65,7 +65,7 @@ def write(address, index, documents, refresh=True):
 
 
 def read_all(url, index, **options):
-    documents = list(read_index(url, index, **options))
+    documents = list(LiveIndex(url, index, **options)())
     by_id = {document.pop("_id"): document for document in documents}
     assert len(by_id) == len(documents), "a document was read twice"
     return by_id
@@ -112,7 +112,7 @@ def test_each_document_is_read_once_while_others_write(opensearch, api):
     later = dict(expected)
     documents = {}
     with served(ElasticsearchApi(opensearch)) as stand_in:
-        reader = read_index(stand_in if api == "elasticsearch" else opensearch, index, page_size=250)
+        reader = LiveIndex(stand_in if api == "elasticsearch" else opensearch, index, page_size=250)()
         for n_read, document in enumerate(reader):
             assert documents.setdefault(document.pop("_id"), document) is document, "it was read twice"
             if n_read % 1500 == 0:
@@ -215,7 +215,7 @@ def test_what_cannot_be_read(opensearch):
 def test_a_point_in_time_or_an_index_that_is_deleted(opensearch, path, problem):
     create(opensearch, "going")
     write(opensearch, "going", make_events(30))
-    documents = read_index(opensearch, "going", page_size=10)
+    documents = LiveIndex(opensearch, "going", page_size=10)()
     next(documents)
     assert count_points(opensearch) == 1
     send(opensearch, "DELETE", path)
@@ -228,8 +228,8 @@ def test_a_point_in_time_or_an_index_that_is_deleted(opensearch, path, problem):
 
 READER = """
 import sys
-from perceptrank.io.logs.live import read_index
-documents = read_index(sys.argv[1], "interrupted", page_size=10)
+from perceptrank.io.logs.live import LiveIndex
+documents = LiveIndex(sys.argv[1], "interrupted", page_size=10)()
 print(next(documents)["_id"], flush=True)
 sys.stdin.read()
 """
@@ -252,7 +252,7 @@ def test_an_engine_that_is_killed():
     with opensearch_server() as address:
         create(address, "ubi_events")
         write(address, "ubi_events", make_events(300))
-        documents = read_index(address, "ubi_events", page_size=100, retries=1)
+        documents = LiveIndex(address, "ubi_events", page_size=100, retries=1)()
         ids = [next(documents)["_id"]]
     with pytest.raises(EngineError, match=rf"^OpenSearch 2.19.2 at {address} cannot be reached .*'ubi_events'"):
         ids.extend(document["_id"] for document in documents)

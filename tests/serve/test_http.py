@@ -262,7 +262,7 @@ def test_the_description_names_every_path(running):
     expected = {"rank", "feedback", "learn", "model", "model/versions", "model/rollback", "model/promote"}
     assert {f"/v1/{one}" for one in expected} | {f"/v1/rankers/{{name}}/{one}" for one in expected} <= paths
     fields = description["components"]["schemas"]["RankResponse"]["properties"]
-    assert {"ranking_id", "order", "scores", "model_version", "contributions"} == set(fields)
+    assert {"ranking_id", "order", "scores", "model_version", "policy", "places", "contributions"} == set(fields)
 
 
 def test_stopping_finishes_what_has_begun_and_saves(nursery, tmp_path):
@@ -345,7 +345,7 @@ def test_every_path_needs_its_scope(nursery, tmp_path):
     described = json.loads(send(running, "GET", "/openapi.json")[2])["paths"]
     needed = {(path, method.upper()): "admin" for path, methods in described.items() for method in methods}
     needed |= {(path, "POST"): "rank" for path, _ in needed if path.endswith("/rank")}
-    needed |= {(path, "POST"): "feedback" for path, _ in needed if path.endswith(("/feedback", "/learn"))}
+    needed |= {(path, "POST"): "feedback" for path, _ in needed if path.endswith(("/feedback", "/clicks", "/learn"))}
     needed |= dict.fromkeys(
         [("/healthz", "GET"), ("/readyz", "GET"), ("/learnz", "GET"), ("/", "GET"), ("/page.js", "GET")]
     )

@@ -92,7 +92,7 @@ def test_learning_that_fails_is_said_and_made_up_for(ranker, monkeypatch):
 
     monkeypatch.setattr(Current, "after_all", fail_once)
     assert learn(ranker, *made[1], "1").result(10).sequence == 4  # it is on disk
-    ranker.thread._learning.exception(10)
+    ranker.thread._learning[0].exception(10)
     assert "learning failed: MemoryError: no room" in ranker.problem
     learn(ranker, *made[2], "2").result(10)
     ranker.flush()
@@ -130,7 +130,7 @@ def test_answers_that_are_handed_over_too_late_are_refused(tmp_path):
 def test_events_are_found_however_many_are_looked_for(tmp_path):
     log = SqliteLog(tmp_path / "log.sqlite")
     used = [f"e{i}" for i in range(150)]
-    log.append([Addition(b"record", one, one.encode()) for one in used])
+    log.append([Addition(b"record", (one,), one.encode()) for one in used])
     assert log.find_events([]) == {}
     assert log.find_events(["other"]) == {}
     found = log.find_events([*used, "other", "e7"])

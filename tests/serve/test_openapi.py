@@ -1,11 +1,11 @@
 """The description of the HTTP interface, and limits that hold before any handler runs."""
 
-import asyncio
 import json
 
 import jsonschema
 import msgspec
 import pytest
+from support.asgi import ask
 
 from perceptrank.serve import Service
 from perceptrank.serve.errors import ServiceError, TooLargeError
@@ -28,21 +28,6 @@ def app(tmp_path_factory):
     yield made
     made.state.live.close()
     service.close()
-
-
-def ask(app, method, path, body=None, headers=()):
-    """Return status, headers and content of the response to a request."""
-    scope = {"type": "http", "method": method, "path": path, "headers": list(headers), "query_string": b""}
-    sent = []
-
-    async def receive():
-        return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode(), "more_body": False}
-
-    async def send(message):
-        sent.append(message)
-
-    asyncio.run(app(scope, receive, send))
-    return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"]
 
 
 def allows(path, body):

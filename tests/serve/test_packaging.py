@@ -6,14 +6,17 @@ import subprocess
 import tomllib
 from dataclasses import fields
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import typer.main
+import yaml
 from typer.testing import CliRunner
 
 from perceptrank.cli.app import app
 from perceptrank.serve import Settings
 from perceptrank.serve.config import PREFIX
+from perceptrank.serve.http.app import ENDPOINTS
 from perceptrank.serve.settings import Limits
 
 FOLDER = Path(__file__).parents[2] / "packaging"
@@ -36,14 +39,16 @@ def test_the_example_names_every_setting_and_its_default(tmp_path):
     assert tomllib.loads(text) == {"settings": {}, "limits": {}}
     found = tomllib.loads(uncommented(text))
     settings, limits = found.pop("settings"), found.pop("limits")
-    known = {one.name: getattr(Settings(), one.name) for one in fields(Settings) if one.name != "promote_at"}
-    assert settings == known  # and --promote-at, which is an option
+    assert settings.pop("challenger_share") == Settings(promote_at=0.05).shown_challengers
+    options_too = {"promote_at", "explore", "explore_share", "challenger_share"}
+    known = {one.name: getattr(Settings(), one.name) for one in fields(Settings) if one.name not in options_too}
+    assert settings == known
     known = {one.name: getattr(Limits(), one.name) for one in fields(Limits)}
     assert {name: value for name, value in limits.items() if name != "burst"} == {
         name: value for name, value in known.items() if name not in ("burst", "rate_limit")
     }
     assert "burst" in limits
-    once = {"config", "add_token", "token_days", "list_tokens", "revoke_token", "verify", "check", "as_json"}
+    once = {"config", "add_token", "token_days", "list_tokens", "revoke_token", "verify", "backup", "check", "as_json"}
     defaults = {name: one.default for name, one in options().items() if name not in once}
     assert set(found) == set(defaults)
     for name, default in defaults.items():
@@ -72,11 +77,67 @@ def test_the_image_has_stages_no_root_and_known_settings():
     variables = set(re.findall(rf"{PREFIX}(\w+)=", (FOLDER / "Dockerfile").read_text(encoding="utf-8")))
     assert variables
     assert variables <= {name.upper() for name in options()}
-    assert any("serve --check" in rest for word, rest in found[: stages[1]] if word == "RUN")
+    assert any("perceptrank warm-up" in rest for word, rest in found[: stages[1]] if word == "RUN")
     copied = {one for word, rest in found if word == "COPY" and "--from" not in rest for one in rest.split()[:-1]}
     ignored = (FOLDER / "Dockerfile.dockerignore").read_text(encoding="utf-8").split()
     assert copied == {line[1:] for line in ignored if line.startswith("!")}
     assert all((FOLDER.parent / one).exists() for one in copied)
+
+
+def pods():
+    """Workloads of the manifest, each with its pod."""
+    documents = list(yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text(encoding="utf-8")))
+    assert all({"apiVersion", "kind", "metadata"} <= one.keys() for one in documents)
+    return {
+        one["kind"]: (one["spec"], one["spec"]["template"]["spec"]) for one in documents if "template" in one["spec"]
+    }
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
+def test_the_manifest_uses_what_there_is(kind):
+    spec, pod = pods()[kind]
+    (container,), (cache,) = pod["containers"], pod["initContainers"]
+    flags = {one for word in options().values() for one in word.opts}
+    assert {word for word in container.get("args", []) if word.startswith("--")} <= flags
+    variables = {one["name"]: one.get("value") for one in container["env"]}
+    assert all(not name.startswith(PREFIX) or name[len(PREFIX) :].lower() in options() for name in variables)
+    paths = {path for one in ENDPOINTS for path in one.paths}
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["path"] in paths
+        assert container[probe]["httpGet"]["port"] == container["ports"][0]["name"]
+    found = dict(instructions())  # the last one of each
+    assert found["EXPOSE"] == str(container["ports"][0]["containerPort"])
+    user = pod["securityContext"]
+    assert found["USER"] == f"{user['runAsUser']}:{user['runAsGroup']}"
+    assert user["fsGroup"] == user["runAsGroup"]  # or a volume could not be written
+    assert f"--uid {user['runAsUser']} --user-group" in (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+    for one in (container, cache):
+        assert one["securityContext"]["readOnlyRootFilesystem"]
+        assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert one["resources"]["requests"].keys() == {"cpu", "memory"}
+    mounted = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    assert {variables["PERCEPTRANK_CACHE_DIR"], found["VOLUME"], f"{found['VOLUME']}/tokens.json"} <= mounted.keys()
+    claims = {one["metadata"]["name"] for one in spec.get("volumeClaimTemplates", [])}
+    volumes = {one["name"]: one for one in pod["volumes"]}
+    assert set(mounted.values()) == claims | volumes.keys()
+    assert "emptyDir" not in volumes.get("cache", {})  # which everyone can write to
+    assert "/opt/perceptrank/cache" in cache["command"][-1]
+    assert "PERCEPTRANK_CACHE_DIR=/opt/perceptrank/cache" in (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+    assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+    assert not pod["enableServiceLinks"]
+
+
+def test_services_and_budgets_of_the_manifest_find_their_pods():
+    documents = list(yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text(encoding="utf-8")))
+    labels = [spec["selector"]["matchLabels"] for spec, _ in pods().values()]
+    assert [one["spec"]["selector"] for one in documents if one["kind"] == "Service"] == labels
+    (budget,) = [one["spec"] for one in documents if one["kind"] == "PodDisruptionBudget"]
+    assert budget["selector"]["matchLabels"] == labels[1]
+    (primary,) = [one["spec"] for one in documents if one["kind"] == "StatefulSet"]
+    assert primary["replicas"] == 1
+    _, replica = pods()["Deployment"]
+    names = {one["metadata"]["name"] for one in documents if one["kind"] == "Service"}
+    assert urlsplit(replica["containers"][0]["args"][1]).hostname in names
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path):

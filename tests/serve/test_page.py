@@ -450,7 +450,7 @@ def test_the_page_shows_it_all_and_nothing_scrolls_sideways(running, open_page, 
     assert EVIL in page.locator("#worst-table").inner_text()
     assert page.locator("main img").count() == 0
     assert re.search(r"\d KiB|\d MiB", page.locator("#log").inner_text())
-    assert page.locator("#times tbody tr").count() == 3
+    assert page.locator("#times tbody tr").count() == 4
     assert page.locator("#standings").is_hidden()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     red, green, blue = map(
@@ -475,7 +475,7 @@ def test_a_screen_reader_finds_its_way(running, open_page):
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     live = page.evaluate("[...document.querySelectorAll('[aria-live], [role=status], [role=alert]')].map(e => e.id)")
-    assert live == ["status", "problem"]  # not what changes every second
+    assert live == ["status", "problem", "warning"]  # not what changes every second
     assert page.get_by_role("status").inner_text() == "Live. Learning from answers."
     pictures = page.get_by_role("img")
     assert pictures.count() == 2

@@ -54,7 +54,7 @@ def test_a_start_replays_to_the_same_bits(tmp_path, database, snapshot_at):
 def test_both_logs_do_the_same(tmp_path, database):
     """The same calls to SQLite's log and to PostgreSQL's have the same results."""
     logs = [SqliteLog(tmp_path / "log.sqlite"), PostgresLog(database, "r")]
-    answers = [Addition(bytes([i]) * (i * 1000), f"e{i}\0'é", bytes([i])) for i in range(1, 8)]
+    answers = [Addition(bytes([i]) * (i * 1000), (f"e{i}\0'é",), bytes([i])) for i in range(1, 8)]
     for log in logs:
         log.secret_before = log.secret
     calls = [
@@ -63,7 +63,7 @@ def test_both_logs_do_the_same(tmp_path, database):
         lambda log: log.append([]),
         lambda log: log.append([Addition(b"first")]),
         lambda log: log.append(answers),
-        lambda log: log.append([Addition(b"x", "y", b""), Addition(b"more")]),
+        lambda log: log.append([Addition(b"x", ("y",), b""), Addition(b"more")]),
         lambda log: log.find_events(["e1\0'é", "e2", "y", "e7\0'é"]),
         lambda log: log.find_events([]),
         lambda log: (

@@ -30,6 +30,7 @@ from perceptrank.serve.log.log import Addition
 from perceptrank.serve.log.records import PromotionEntry, encode
 from perceptrank.serve.log.sqlite import SqliteLog
 from perceptrank.serve.shadow.shadow import Promotion
+from perceptrank.serve.warm_up import warm_up
 
 WEIGHTS = {"title": -1.0}  # poor, and of one feature only
 
@@ -449,7 +450,7 @@ def test_features_too_many_that_the_log_has_harm_nobody(tmp_path, monkeypatch, m
     abandon(ranker)
     monkeypatch.setattr("perceptrank.stream.memory.free_memory", lambda: 1e15)  # what is free changes nothing
     again = ServedRanker(tmp_path / "r", settings=QUIET)
-    again.warm_up()
+    warm_up(again.current)
     assert bits(again) == expected
     again.learn(*wide(), event_id="more").result(10)
     again.close()

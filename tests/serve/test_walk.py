@@ -62,8 +62,8 @@ def test_the_walk_does_what_it_says(walked):
     assert json.loads(said[0])["status"] == "ok"
     first = json.loads(said[1])
     assert (first["order"], first["model_version"]) == (["d1", "d2", "d3"], 1)
-    assert json.loads(said[2]) == {"event_id": "order-17", "sequence": 3, "duplicate": False}
-    assert json.loads(said[3]) == {"event_id": "order-17", "sequence": 3, "duplicate": True}
+    assert json.loads(said[2]) == {"event_id": "judgement-17", "sequence": 3, "duplicate": False}
+    assert json.loads(said[3]) == {"event_id": "judgement-17", "sequence": 3, "duplicate": True}
     again = json.loads(said[4])
     assert again["order"][0] == "d2"
     assert set(again["contributions"]["d2"]) == {"title", "price", "clicks"}
@@ -106,10 +106,22 @@ def test_challengers_take_over_as_the_page_says(walked):
 
 def test_a_ranker_behind_an_engine_learns(walked):
     said, _, folder = walked
-    first, last = map(float, re.search(r"at place ([\d.]+) at first, and at ([\d.]+) in the end", said[9]).groups())
-    assert last < 0.6 * first
+    told = re.search(r"like ([\d.]+) of the first five at first, and ([\d.]+) in the end", said[9])
+    first, last = map(float, told.groups())
+    assert last > first + 0.5
     (found,) = verify(folder / "store")
-    assert (found.is_sound, found.answers) == (True, 150)
+    assert (found.is_sound, found.answers) == (True, 500)
+
+
+def test_clicks_are_taken_as_the_page_says(walked):
+    said, _, folder = walked
+    place = next(place for place, text in enumerate(said) if '"policy"' in text)
+    (_, ranked), _ = objects_in(said[place])
+    assert (ranked["places"], sorted(ranked["order"])) == (2, ["d1", "d2", "d3"])
+    (acknowledged,), verified = objects_in(said[place + 1])
+    assert acknowledged == {"event_id": "click-1", "sequence": 3, "duplicate": False}
+    assert "1 answers" in verified
+    assert verify(folder / "clicked")[0].is_sound
 
 
 def test_the_configuration_of_the_page_is_one(tmp_path):
@@ -191,9 +203,17 @@ def test_tokens_are_listed_and_revoked(tmp_path):
     first, second = run("--list-tokens").splitlines()
     assert first == "engine: rank, feedback; does not expire"
     assert re.fullmatch(r"guest: watch; expires \d{4}-\d\d-\d\d \d\d:\d\d\+00:00", second)
+    again = CliRunner().invoke(app, ["serve", "--data", str(tmp_path), "--add-token", "guest=admin"])
+    assert again.exit_code == 1
+    assert "got 'guest'; choose another, or revoke that one first with --revoke-token guest" in again.stderr
     run("--revoke-token", "engine")
     (guest,) = json.loads(run("--list-tokens", "--json"))["tokens"]
-    assert (guest["name"], guest["scopes"]) == ("guest", ["watch"])
+    assert (guest["name"], guest["scopes"], guest["expired"]) == ("guest", ["watch"], False)
+    kept = json.loads((tmp_path / "tokens.json").read_text())
+    kept["tokens"][0]["expires"] = 1e9
+    (tmp_path / "tokens.json").write_text(json.dumps(kept))
+    assert run("--list-tokens") == "guest: watch; expired 2001-09-09 01:46+00:00\n"
+    assert json.loads(run("--list-tokens", "--json"))["tokens"][0]["expired"]
     wrong = CliRunner().invoke(app, ["serve", "--data", str(tmp_path), "--token-days", "3"])
     assert wrong.exit_code == 1
     assert "say --add-token NAME=SCOPES too" in wrong.stderr

@@ -37,7 +37,7 @@ def serve(folder, settings, limits, models, database, shadow, port):
         run(app, listening, lambda: print(json.dumps(told), flush=True), made)
 
 
-KINDS = {"listwise": pr.ListwisePerceptron, "slam": pr.SlamPerceptron}
+KINDS = {"listwise": pr.ListwisePerceptron, "slam": pr.SlamPerceptron, "clicks": pr.ClickPerceptron}
 
 
 def main():
@@ -46,7 +46,11 @@ def main():
     X = np.array([[1.0, 0.0], [0.0, 1.0]])
     for kind in KINDS.values():
         ranker = kind()
-        ranker.learn_one(X, [1, 0])
+        if kind is pr.ClickPerceptron:
+            ranker.learn_clicks(ranker.show(X, rng=1), [1, 0])
+            ranker.show(X, rng=1)
+        else:
+            ranker.learn_one(X, [1, 0])
         ranker.predict(X)
         pr.NDCG(10)(ranker.predict(X), [1, 0])
     print("ready", flush=True)

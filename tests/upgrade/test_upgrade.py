@@ -150,7 +150,7 @@ def test_newer_logs_are_refused_and_stay_as_they_are(what, tmp_path):
     if what == "the log":
         log._connection.execute("PRAGMA user_version=2")
     elif what == "an entry":
-        log.append([Addition(b"\x02" + encode(ModelEntry(0, "", b""))[1:])])
+        log.append([Addition(b"\x03" + encode(ModelEntry(0, "", b""))[1:])])
     else:
         first_model().save(tmp_path / "slam.json")
         document = json.loads((tmp_path / "slam.json").read_text()) | {"version": 99, "written_by": NEWER}
@@ -159,6 +159,6 @@ def test_newer_logs_are_refused_and_stay_as_they_are(what, tmp_path):
     (checked,) = verify(tmp_path / "service")
     assert "version" in checked.problems[0]
     before = (folder / "log.sqlite").read_bytes()
-    with pytest.raises(DamagedLogError, match=r"version (2|99)[^:]* reads"):
+    with pytest.raises(DamagedLogError, match=r"version (2|3|99)[^:]* reads"):
         ServedRanker(folder)
     assert (folder / "log.sqlite").read_bytes() == before

@@ -1,7 +1,7 @@
 """The command `adversary`."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -78,29 +78,33 @@ def adversary(
         rounds=rounds,
         measure=record,
     )
-    name = str(game.trace.measures[0])
-    losses = game.trace.losses(name)
-    row = {
-        "algorithm": algorithm,
-        "rounds": len(losses),
-        "lost": int((losses != 0).sum()),
-        "loss": float(losses.sum()),
-        "per round": float(losses.mean()),
+    (name,) = game.trace.means()
+    results = {
+        "per round": float(game.trace.losses(name).mean()),
         "lower bound": game.lower_bound,
         "upper bound": _upper_bound(learner, radius, game.margin, name, n_documents),
         "margin": game.margin,
     }
-    title = f"1 - {name} against the adversary, radius {radius:g}, margin {margin:g}, {version.value} version"
-    extra = {"radius": radius, "margin": margin, "version": version.value, "measure": name}
-    played = {"losses": losses.tolist(), "separator": game.separator.tolist()}
-    show([row], title=title, as_json=as_json, extra=extra | played)
+    title = f"against the adversary, radius {radius:g}, margin {margin:g}, {version.value} version"
+    facts = {"radius": radius, "margin": margin, "version": version.value, "separator": game.separator.tolist()}
+    _show({"algorithm": algorithm}, game.trace, results, title, facts, as_json)
     if not as_json:
         shown = ", ".join(f"{weight:+.3f}" for weight in game.separator[:4])
-        print_text(
-            f"({shown}, ...) of {len(game.separator):,} weights ranks all {len(losses):,} queries with that margin"
-        )
+        n_weights, n_queries = len(game.separator), len(game.trace)
+        print_text(f"({shown}, ...) of {n_weights:,} weights ranks all {n_queries:,} queries with that margin")
         if learner.theorem.surrogate is not None and learner.average and not learner.theorem.extra:
             print_text("it ranked with the mean of its weights, for which there is no upper bound; --set average=false")
+
+
+def _show(
+    names: dict[str, Any], trace: "pr.Trace", results: dict[str, Any], title: str, facts: dict[str, Any], as_json: bool
+) -> None:
+    """Show how a game went: whose it was, how much was lost, and what else there is to say."""
+    (name,) = trace.means()
+    losses = trace.losses(name)
+    counts = {"rounds": len(losses), "lost": int((losses != 0).sum()), "loss": float(losses.sum())}
+    extra = facts | {"measure": name, "losses": losses.tolist()}
+    show([names | counts | results], title=f"1 - {name} {title}", as_json=as_json, extra=extra)
 
 
 def _play_budget(
@@ -108,20 +112,10 @@ def _play_budget(
 ) -> None:
     """Play against a learner on a budget, and show how it went."""
     game = pr.theory.play_budget(learner, budget, rounds=rounds, radius=radius, measure=record)
-    name = str(game.trace.measures[0])
-    losses = game.trace.losses(name)
-    row = {
-        "algorithm": algorithm,
-        "rounds": len(losses),
-        "lost": int((losses != 0).sum()),
-        "loss": float(losses.sum()),
-        "queries": budget + 1,
-        "margin": game.margin,
-        "adversary": "gave up" if game.is_beaten else "won",
-    }
-    title = f"1 - {name} against the adversary of budgets, radius {radius:g}, budget {budget}"
-    extra = {"radius": radius, "budget": budget, "measure": name, "losses": losses.tolist()}
-    show([row], title=title, as_json=as_json, extra=extra)
+    winner = "gave up" if game.is_beaten else "won"
+    results = {"queries": budget + 1, "margin": game.margin, "adversary": winner}
+    title = f"against the adversary of budgets, radius {radius:g}, budget {budget}"
+    _show({"algorithm": algorithm}, game.trace, results, title, {"radius": radius, "budget": budget}, as_json)
     if not as_json:
         outcome = (
             "the learner now ranks all of them correctly"
@@ -151,22 +145,11 @@ def _play_margin(algorithm: str, learner: "pr.Learner", margin: float, n_documen
     )
     name = str(pr.parse(learner.measure))
     trace = learner.learn(costly.stream, name)
-    losses = trace.losses(name)
     bound = learner.guarantee(diameter=costly.diameter, margin=costly.margin)
-    row = {
-        "algorithm": algorithm,
-        "violators": learner.violators,
-        "relative margin": rho,
-        "rounds": len(losses),
-        "lost": int((losses != 0).sum()),
-        "loss": float(losses.sum()),
-        "outranked": float(costly.n_lost),
-        "upper bound": bound,
-        "reached": costly.n_lost / bound,
-    }
-    title = f"1 - {name} where a margin costs the most, diameter 1, margin {margin:g}"
-    extra = {"margin": margin, "measure": name, "violators": learner.violators, "losses": losses.tolist()}
-    show([row], title=title, as_json=as_json, extra=extra)
+    names = {"algorithm": algorithm, "violators": learner.violators, "relative margin": rho}
+    results = {"outranked": float(costly.n_lost), "upper bound": bound, "reached": costly.n_lost / bound}
+    title = f"where a margin costs the most, diameter 1, margin {margin:g}"
+    _show(names, trace, results, title, {"margin": margin, "violators": learner.violators}, as_json)
     if not as_json:
         print_text(
             "outranked: weight of outranked documents, which the theorem bounds; reached: its part of the upper bound"

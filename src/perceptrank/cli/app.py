@@ -18,25 +18,8 @@ from perceptrank.cli.terminal.streams import complain, discard, finish, prepare
 
 # In the order of the help; perceptrank.cli.NAME has a function of that name.
 _NAMES = (
-    "reproduce",
-    "convert",
-    "datasets",
-    "learn",
-    "evaluate",
-    "rank",
-    "show",
-    "export",
-    "parity",
-    "serve",
-    "compare",
-    "judge",
-    "position-bias",
-    "simulate",
-    "algorithms",
-    "bound",
-    "adversary",
-    "warm-up",
-    "cite",
+    *("reproduce", "convert", "datasets", "learn", "evaluate", "rank", "show", "export", "parity", "serve", "compare"),
+    *("judge", "position-bias", "simulate", "algorithms", "bound", "adversary", "warm-up", "cite"),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import typer
 
@@ -17,13 +17,7 @@ from perceptrank.cli.options.shared import AsJson, ClickLogs, Dialect, Overwrite
 from perceptrank.cli.terminal.streams import say, standard_output
 from perceptrank.cli.terminal.tables import ProgressBar, print_json
 
-
-class Layout(StrEnum):
-    """Layouts of features in Parquet files."""
-
-    columns = "columns"
-    list = "list"
-    sparse = "sparse"
+Layout = StrEnum("Layout", "columns list sparse")  # layouts of features in Parquet files
 
 
 class Writing(NamedTuple):
@@ -97,7 +91,13 @@ def convert(
     reading = ClickReading(files=sources, comments=comments, whole=whole, **asdict(dialect), **asdict(logs))
     leave_out = dialect.sparse is True
     writing = Writing(
-        destination, to, append, overwrite, leave_out, write_zero_based, None if layout is None else layout.value
+        destination,
+        to,
+        append,
+        overwrite,
+        leave_out,
+        write_zero_based,
+        None if layout is None else cast(Any, layout.value),
     )
     counted = _Counted()
     if _is_compaction(sources, writing):

@@ -64,8 +64,8 @@ def judge(
 
     Example: perceptrank judge ubi_events.ndjson --queries ubi_queries.ndjson --out judgements.csv
     """
+    from perceptrank.clicks.judging.judgements import format_for
     from perceptrank.clicks.judging.judging import THRESHOLDS
-    from perceptrank.clicks.judging.writing import format_for
 
     start = time.perf_counter()
     format_ = format_for(out) if to is None else to.value

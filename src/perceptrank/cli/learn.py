@@ -119,6 +119,8 @@ def learn(
         raise ValueError("--alerts follows the order of one pass over the queries, which Dask does not have")
     measures = parse_all(record or DEFAULT_RECORD)
     learner, run, traces = _begin(algorithm, settings.given(learning_rate=learning_rate), measures, keeping)
+    if reading.zero_missing:  # in the model file, so that the service does the same
+        learner.adopt(learner.model.with_zero_missing())
     if sharing.is_used:
         of_shards = None if record is None and takes_clicks(learner) else measures
         _learn_from_shards(learner, of_shards, reading, sharing, keeping, as_json=as_json)

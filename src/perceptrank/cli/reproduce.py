@@ -18,16 +18,7 @@ if TYPE_CHECKING:
     from perceptrank.paper.reproduction import Reproduction
 
 
-class TransformName(StrEnum):
-    """Transforms of real sets."""
-
-    auto = "auto"
-    none = "none"
-    query_zscore = "query-zscore"
-    query_minmax = "query-minmax"
-    running = "running"
-
-
+TransformName = StrEnum("TransformName", "auto none query-zscore query-minmax running")  # transforms of real sets
 Order = StrEnum("Order", "shuffled given")  # orders of the queries of real sets
 
 

@@ -1,6 +1,8 @@
 """The command `serve`."""
 
 import sys
+from contextlib import ExitStack
+from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from perceptrank.serve.http.access import Token
 
 _TOKENS = ("add_token", "token_days", "list_tokens", "revoke_token")
-_ONCE = ("config", *_TOKENS, "verify", "check", "as_json", "help")  # options that no configuration file sets
+_ONCE = ("config", *_TOKENS, "verify", "backup", "check", "as_json", "help")  # options that no configuration file sets
 _NEEDED = ("fastapi", "msgspec", "prometheus_client", "uvicorn")
 
 
@@ -50,6 +52,25 @@ def serve(
             "a linear model of Solr, Elasticsearch or OpenSearch.",
         ),
     ] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Learner that a new ranker starts with, such as clicks. A click learner together with --incumbent "
+            "starts by ranking as that model does, and departs from it as clicks give evidence.",
+        ),
+    ] = None,
+    explore: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="How rankings are randomised so that clicks can be learned from: own (of the click learner), "
+            "fair-pairs, plackett-luce:TEMPERATURE, shuffle:K (the best K), or none. Default: own.",
+        ),
+    ] = None,
+    explore_share: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Share of the rankings that are randomised. Default: 1.")
+    ] = None,
     challenger: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,6 +99,34 @@ def serve(
             help="PostgreSQL database for the logs, postgresql://…; by default SQLite files in the folder.",
         ),
     ] = None,
+    follow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR|URL",
+            help="Be a replica of another service: rank with its models, learn what it learns, and send it the "
+            "answers. DIR is its --data on this machine, URL its address.",
+        ),
+    ] = None,
+    follow_token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN",
+            help="Token of the service to follow, with the scope admin; better in the environment than here.",
+        ),
+    ] = None,
+    primary: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where a replica sends answers; by default to the URL that it follows, or to the service of the DIR.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Number of processes that share the port; one learns, and the others follow it."
+        ),
+    ] = 1,
     port: Annotated[
         int, typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any free port.")
     ] = 8080,
@@ -94,6 +143,14 @@ def serve(
     log_format: Annotated[
         LogFormat, typer.Option(help="Write messages as text, or as lines of JSON.")
     ] = LogFormat.text,
+    traces: Annotated[
+        bool,
+        typer.Option(
+            "--traces",
+            help="Send OpenTelemetry spans to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names, by default at "
+            "http://localhost:4318; that variable alone turns them on too.",
+        ),
+    ] = False,
     rate_limit: Annotated[
         float | None,
         typer.Option(metavar="N", help="Requests per second allowed per token; by default unlimited."),
@@ -131,6 +188,15 @@ def serve(
             help="Replay the logs of a folder, compare with every snapshot, and exit.",
         ),
     ] = None,
+    backup: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DEST",
+            allow_from_autoenv=False,
+            help="Copy the logs and newest snapshots of --data to a new folder, also while a service uses them, and "
+            "exit. To restore, serve with --data DEST; tokens are not copied.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -149,6 +215,9 @@ def serve(
     _check_installed()
     if verify is not None:
         raise typer.Exit(_verify(verify, database, as_json=as_json))
+    if backup is not None:
+        _back_up(data, backup, database, as_json=as_json)
+        return
     from perceptrank.serve.http.access import Access
 
     if add_token is not None:
@@ -165,23 +234,37 @@ def serve(
         _list_tokens(Access(data).tokens, as_json=as_json)
     if list_tokens or revoke_token is not None:
         return
+    from perceptrank.serve import traces as tracing
     from perceptrank.serve.config import Config
     from perceptrank.serve.http.app import make_app
     from perceptrank.serve.http.log_lines import set_up
-    from perceptrank.serve.http.server import listen, run
-    from perceptrank.serve.page import progress
+    from perceptrank.serve.http.server import address_of, listen, run
+    from perceptrank.serve.replicas.links import announced
+    from perceptrank.serve.replicas.replica import Replica
+    from perceptrank.serve.replicas.workers import Workers
     from perceptrank.serve.service import Service
     from perceptrank.serve.settings import Limits, Settings
+    from perceptrank.serve.warm_up import announce_compiling, start_learning, warm_up
 
-    tables, access, log = Config.read(config), Access(data), set_up(log_format)
-    settings, limits = tables.table(Settings, promote_at=promote_at), tables.table(Limits, rate_limit=rate_limit)
+    tracing.set_up(wanted=traces)
+    others: dict[str, Any] = {"--model": model, "--incumbent": incumbent, "--algorithm": algorithm}
+    others |= {"--challenger": challenger, "--promote-at": promote_at}
+    _check_replica(follow, {"--follow-token": follow_token, "--primary": primary}, others, workers)
+    with_tokens = Path(follow) if follow is not None and "://" not in follow else data
+    tables, access, log = Config.read(config), Access(with_tokens), set_up(log_format)
+    settings = tables.table(Settings, promote_at=promote_at, explore=explore, explore_share=explore_share)
+    limits = tables.table(Limits, rate_limit=rate_limit)
     models, fixed = _models("--model", model or []), _models("--incumbent", incumbent or [])
+    if algorithm is not None:
+        models |= _start(algorithm, models, fixed)
     if both := sorted(models.keys() & fixed.keys()):
         advice = "use --model if it learns, --incumbent if it does not"
         raise ValueError(f"--model and --incumbent both name the ranker {both[0]}: {advice}")
-    with (
-        listen(host, port, access) as listening,
-        Service(
+
+    def open_service() -> Service:
+        if follow is not None:
+            return Replica(follow, settings, database=database, token=follow_token, primary=primary)
+        return Service(
             data,
             models | fixed,
             settings,
@@ -189,24 +272,77 @@ def serve(
             database=database,
             fixed=list(fixed),
             challengers=_challengers(challenger or []),
-        ) as service,
-    ):
+        )
+
+    if workers > 1:
+        with listen(host, port, access) as alone:  # else it would join another service at the port
+            port = alone.getsockname()[1]
+    with ExitStack() as stack:
+        stack.enter_context(announce_compiling())
+        listening = stack.enter_context(listen(host, port, access, shared=workers > 1))
+        service = stack.enter_context(open_service())
         for ranker in service.rankers.values():
-            ranker.warm_up()
-            progress.warm_up(ranker.current)
+            warm_up(ranker.current, learning=check or follow is not None)
         versions = {name: ranker.current.version for name, ranker in service.rankers.items()}
         shown = ", ".join(f"{name} (version {version})" for name, version in versions.items())
         if check:
             log.info("all is well: %s", shown, extra={"fields": {"versions": versions}})
             return
         where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+        also = [stack.enter_context(listen("127.0.0.1", 0, access))] if workers > 1 else []
+        if follow is None:
+            access.own_token = stack.enter_context(announced(data, address_of([listening, *also][-1])))
+        crew = None
+        if workers > 1:
+            plan = {
+                "folder": str(data),
+                "database": database,
+                "host": host,
+                "port": port,
+                "settings": asdict(settings),
+                "limits": asdict(limits),
+                "log_format": log_format,
+                "app": {"access_log": access_log, "log_features": log_features},
+            }
+            crew = Workers(workers - 1, plan, service, access.own_token)
+            stack.callback(crew.stop)
 
         def started() -> None:
             log.info("serving %s at %s", shown, where, extra={"fields": {"versions": versions, "address": where}})
+            if crew is not None:
+                crew.start()
+            if follow is None:
+                start_learning(service)
 
         app = make_app(service, access, limits, access_log=access_log, log_features=log_features)
-        run(app, listening, started, limits)
+        run(app, listening, started, limits, also=also, before_stop=None if crew is None else crew.stop)
     log.info("stopped; everything is logged and saved")
+
+
+def _check_replica(follow: str | None, needing: dict[str, Any], excluded: dict[str, Any], workers: int) -> None:
+    """Raise if options for replicas come without --follow, or it comes with options that only a primary has."""
+    if follow is None:
+        if alone := [option for option, value in needing.items() if value is not None]:
+            raise ValueError(f"{alone[0]} is for a replica: say --follow DIR or --follow URL too")
+        return
+    if wrong := [option for option, value in excluded.items() if value]:
+        raise ValueError(f"--follow and {wrong[0]} exclude each other: a replica has the models of its primary")
+    if workers > 1:
+        raise ValueError("--follow and --workers exclude each other: start several replicas, at ports of their own")
+
+
+def _back_up(folder: Path, destination: Path, database: str | None, *, as_json: bool) -> None:
+    from perceptrank.serve.backup import back_up
+
+    if database is not None:
+        raise ValueError(
+            "--backup copies logs in files, not in a database: use pg_dump --schema=perceptrank, and copy the folder"
+        )
+    ends = back_up(folder, destination)
+    if as_json:
+        print_json({"backup": str(destination), "entries": ends})
+    else:
+        print(*(f"{name}: {end} entries" for name, end in ends.items()), sep="\n")
 
 
 def _check_installed() -> None:
@@ -221,12 +357,13 @@ def _list_tokens(tokens: "list[Token]", *, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     for token in tokens:
         end = None if token.expires is None else datetime.fromtimestamp(token.expires, UTC).isoformat(" ", "minutes")
-        rows.append({"name": token.name, "scopes": token.scopes, "expires": end})
+        rows.append({"name": token.name, "scopes": token.scopes, "expires": end, "expired": token.has_expired})
     if as_json:
         print_json({"tokens": rows})
         return
     for row in rows:
-        end = f"expires {row['expires']}" if row["expires"] else "does not expire"
+        verb = "expired" if row["expired"] else "expires"
+        end = f"{verb} {row['expires']}" if row["expires"] else "does not expire"
         print(f"{row['name']}: {', '.join(row['scopes'])}; {end}")
 
 
@@ -239,6 +376,30 @@ def _models(option: str, values: list[str]) -> "dict[str, pr.Learner | None]":
             raise ValueError(f"{option} names the ranker {name} twice: say {option} NAME={path}")
         models[name] = pr.load(path) if option == "--model" else load_ranker(path)
     return models
+
+
+def _start(
+    algorithm: str, models: "dict[str, pr.Learner | None]", fixed: "dict[str, pr.Learner | None]"
+) -> "dict[str, pr.Learner | None]":
+    """Return new learners by the name of their ranker: one for each incumbent, which it starts as, or a default one."""
+    from perceptrank.learners.learning import takes_clicks
+
+    if models:
+        raise ValueError("--algorithm and --model both say what a new ranker starts with: give one of them")
+    if not fixed:
+        return {"default": make_learner(algorithm, {})}
+    if not takes_clicks(make_learner(algorithm, {})):
+        advice = f"add it as a challenger, --challenger new={algorithm}, or learn it with 'perceptrank learn --from'"
+        raise ValueError(f"--algorithm {algorithm} learns from grades, and does not start from --incumbent: {advice}")
+    if algorithm != "clicks":
+        raise ValueError(f"--algorithm {algorithm} does not start from --incumbent: use --algorithm clicks")
+    start: dict[str, pr.Learner | None] = {}
+    for name in [*fixed]:
+        incumbent = fixed.pop(name)
+        assert incumbent is not None
+        settings = {"production": "score", "transforms": [pr.ScoreOf(incumbent), "auto"]}
+        start[name] = make_learner(algorithm, settings)
+    return start
 
 
 def _challengers(values: list[str]) -> "dict[str, dict[str, pr.Learner]]":
@@ -256,8 +417,6 @@ def _challengers(values: list[str]) -> "dict[str, dict[str, pr.Learner]]":
 
 
 def _verify(folder: Path, database: str | None, *, as_json: bool) -> int:
-    from dataclasses import asdict
-
     from perceptrank.serve.verification import verify
 
     results = verify(folder, database)
@@ -302,8 +461,8 @@ def _convert(ctx: Any, config: Any, option: Any, value: Any) -> Any:
     if option.is_flag != isinstance(value, bool) or not isinstance(value, (bool, int, float, str)):
         expected = "true or false" if option.is_flag else "text or a number"
         raise config.error((name,), f"{name} must be {expected}, got {value!r}")
-    if name == "data":
-        value = str(folder / value)
+    if name == "data" or (name == "follow" and "://" not in str(value)):
+        value = str(folder / str(value))
     try:
         return option.process_value(ctx, value if option.is_flag else str(value))
     except Exception as error:

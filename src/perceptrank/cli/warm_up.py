@@ -2,6 +2,7 @@
 
 import io
 import time
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -23,7 +24,7 @@ def warm_up(
     everything: Annotated[bool, typer.Option("--all", help="Compile all learners.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compile ahead what learning, measuring and reading need, so that the first use does not have to.
+    """Compile ahead what learning, measuring, reading and the service need, so that the first use does not have to.
 
     For images of containers, and for continuous integration: machine code is kept in the cache, which the folder
     that PERCEPTRANK_CACHE_DIR names holds.
@@ -56,6 +57,12 @@ def warm_up(
                     stream = pr.simulate_clicks(stream, pr.clicks.user("perfect"), policy="fair-pairs")
                 learner.learn(stream, DEFAULT_RECORD)
                 learner.scores(stream)
+            if find_spec("msgspec") is not None and not takes_clicks(learner):
+                from perceptrank.serve.replay import Current
+                from perceptrank.serve.warm_up import warm_up as warm_up_service
+
+                for started in (make_learner(name, {}), learner):
+                    warm_up_service(Current.of(started))
             seconds = round(time.perf_counter() - begin, 3)
             rows.append({"algorithm": name, "compiled": len(compiled) - before, "seconds": seconds})
     finally:

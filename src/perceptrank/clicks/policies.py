@@ -58,7 +58,7 @@ class Policy(ABC):
 
     name: ClassVar[str]
 
-    def show(self, scores: npt.ArrayLike, n: int, rng: np.random.Generator) -> Shown:
+    def show(self, scores: npt.ArrayLike, n: int, rng: np.random.Generator, *, keep: int = 0) -> Shown:
         """Return the documents to show, best first.
 
         Parameters
@@ -69,12 +69,32 @@ class Policy(ABC):
         n : int
             Number of places; shorter lists are shown in full.
         rng : numpy.random.Generator
+        keep : int
+            Number of best documents that are shown as ranked, above those that are randomised; for a single list.
         """
         lists = as_lists("scores", scores)
         check_positive_whole("n", n)
+        if keep:
+            check_positive_whole("keep", keep)
+            if not lists.is_single:
+                raise ParameterError("keep", "must be 0 for several lists", keep)
+            return self._show_below(lists.values[0], int(n), rng, int(keep))
         order, propensity, names = self._show(lists.values, lists.present, int(n), np.random.default_rng(rng))
         shown = Shown(order, np.where(order < 0, np.nan, propensity), names)
         return Shown(shown.order[0], shown.propensity[0], str(names[0])) if lists.is_single else shown
+
+    def _show_below(self, scores: Floats, n: int, rng: np.random.Generator, keep: int) -> Shown:
+        (ranked,) = _rank(scores[None], len(scores))
+        if n <= keep or len(ranked) <= keep:
+            return Shown(ranked[:n], np.ones(len(ranked[:n])), "none")
+        rest = np.sort(ranked[keep:])  # so that of equal scores the earlier one stays the better one
+        shown = self.show(scores[rest], n - keep, rng)
+        order = np.concatenate([ranked[:keep], rest[shown.order]])
+        return Shown(order, np.concatenate([np.ones(keep), shown.propensity]), self._below(shown.policy, keep))
+
+    def _below(self, policy: str, keep: int) -> str:
+        """Return what the log says of a list whose first places were kept, with a propensity of 1."""
+        return policy
 
     @abstractmethod
     def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]: ...
@@ -146,6 +166,10 @@ class FairPairs(Policy):
         order = np.take_along_axis(ranked, np.where(is_swapped, partner, places), axis=1)
         propensity = np.where(is_paired, np.where(is_swapped, self.swap, 1 - self.swap), 1.0)
         return order, propensity, np.where(start == 0, "fair-pairs:1", "fair-pairs:2")
+
+    def _below(self, policy: str, keep: int) -> str:
+        # Pairs above, which the coins were not for, are known by their propensity.
+        return f"fair-pairs:{2 - (policy_kind(policy)[1] + keep) % 2}"
 
 
 _MOST_PICKED = 64  # places of a list; for more, sorting all documents takes less time than picking the best again
@@ -256,6 +280,9 @@ class Shuffle(Policy):
         n_shuffled = np.count_nonzero(is_shuffled, axis=1)[:, None]
         propensity = np.where(places < n_shuffled, 1 / np.maximum(n_shuffled, 1), 1.0)[:, :n]
         return order, propensity, np.full(len(order), f"shuffle:{self.k}")
+
+    def _below(self, policy: str, keep: int) -> str:
+        return f"shuffle:{self.k + keep}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from perceptrank.clicks.policies import policy as as_policy
 from perceptrank.clicks.users.user import User, check_user
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks, check_repeatable
-from perceptrank.stream.columns import find_column
+from perceptrank.stream.columns import take_rows
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream, missing_columns
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.texts import Texts
@@ -234,9 +234,5 @@ def _record(block: QueryStream, shown: Shown, user: User, rng: np.random.Generat
 
 def _without_unshown(log: QueryStream) -> QueryStream:
     rows = np.flatnonzero(np.asarray(log.place) > 0)
-    kept: dict[str, dict[str, Any]] = {"document": {}, "query": {}}
-    for name, values in log.columns.items():
-        per = find_column(name).per
-        kept[per][name] = values[rows] if per == "document" else values
-    offsets = np.searchsorted(rows, log.offsets)
-    return QueryStream._trusted(log.X[rows], offsets, kept["document"], kept["query"], log.feature_names)
+    documents, offsets = take_rows(log._documents, rows), np.searchsorted(rows, log.offsets)
+    return QueryStream._trusted(log.X[rows], offsets, documents, log._queries, log.feature_names)

@@ -1,12 +1,12 @@
-"""The public data sets of the field, with the numbers that their publishers give. None is shipped or downloaded."""
+"""The public data sets of the field; `catalogue.toml` lists them. None is shipped or downloaded."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain, repeat
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -85,7 +85,7 @@ class DataSet:
         return list(range(1, self.n_folds + 1)) or [0]
 
     def find(self, root: PathLike, split: str = "train", fold: int | None = None) -> Path | None:
-        """Find the file of a split, compressed or not.
+        """Find the file of a split, compressed or not; None if there is no such file.
 
         Parameters
         ----------
@@ -95,11 +95,6 @@ class DataSet:
             One of `splits`.
         fold : int, optional
             One of `folds`; default the first.
-
-        Returns
-        -------
-        Path or None
-            None if there is no such file.
         """
         check_choice("split", split, self.splits)
         fold = self.folds[0] if fold is None else fold
@@ -220,112 +215,19 @@ def datasets() -> Mapping[str, DataSet]:
     >>> datasets()["mslr-web10k"].n_features
     136
     """
-    splits = ("train", "vali", "test")
-    microsoft = "https://www.microsoft.com/en-us/research/project/"
-    letor = microsoft + "letor-learning-rank-information-retrieval/"
-    folds: dict[str, Any] = {
-        "n_folds": 5,
-        "files": {split: f"Fold{{fold}}/{split}.txt" for split in splits},
-        "terms": "Microsoft Research's agreement, to be accepted on the page",
-    }
-    mslr: dict[str, Any] = folds | {"home": microsoft + "mslr/", "is_dense": True}
-    letor_4: dict[str, Any] = folds | {"home": letor + "letor-4-0/", "is_dense": True, "grades": "0-2"}
-    yahoo: dict[str, Any] = {
-        "folders": ("ltrc_yahoo", "", "Webscope_C14B", "Webscope_C14B/ltrc_yahoo"),
-        "home": "https://research.yahoo.com/datasets (C14)",
-        "terms": "on request, no redistribution",
-    }
-    istella: dict[str, Any] = {
-        "home": "http://quickrank.isti.cnr.it/istella-dataset/",
-        "terms": "Istella's licence agreement: not for commercial use",
-        "options": {"clip": float(np.finfo(np.float32).max)},
-    }
-    known = [
-        DataSet(
-            *("mslr-web10k", "MSLR-WEB10K", 10_000, 1_200_192, 136),
-            folders=("MSLR-WEB10K",),
-            sizes=_sizes([6000, 2000, 2000] * 5, [723_412, 235_259, 241_521]),
-            **mslr,
-        ),
-        DataSet(
-            *("mslr-web30k", "MSLR-WEB30K", 31_531, 3_771_125, 136),
-            folders=("MSLR-WEB30K",),
-            sizes=_sizes(
-                [18_919, 6306, 6306, 18_918, 6306, 6307, 18_918, 6307, 6306, *[18_919, 6306, 6306] * 2],
-                [2_270_296, 747_218, 753_611],
-            ),
-            **mslr,
-        ),
-        DataSet(
-            *("yahoo-set1", "Yahoo! Learning to Rank Challenge, set 1", 29_921, 709_877, 699),
-            files={"train": "set1.train.txt", "vali": "set1.valid.txt", "test": "set1.test.txt"},
-            sizes=_sizes([19_944, 2994, 6983], [473_134, 71_083, 165_660]),
-            **yahoo,
-        ),
-        DataSet(
-            *("yahoo-set2", "Yahoo! Learning to Rank Challenge, set 2", 6330, 172_870, 700),
-            files={"train": "set2.train.txt", "vali": "set2.valid.txt", "test": "set2.test.txt"},
-            sizes=_sizes([1266, 1266, 3798], [34_815, 34_881, 103_174]),
-            **yahoo,
-        ),
-        DataSet(
-            *("imat2009", "Yandex Internet Mathematics 2009", None, 212_933, 245),
-            files={"train": "imat2009_learning.txt", "test": "imat2009_test.txt"},
-            folders=("imat2009-datasets", "", "imat2009"),
-            sizes={(0, "train"): Size(9124, 97_290), (0, "test"): Size(None, 115_643)},
-            home="http://imat2009.yandex.ru/academic/mathematic/2009/en/datasets",
-            terms="terms of the Internet Mathematics 2009 contest; the grades of the test split were withheld",
-            options={"qid": "comment"},
-        ),
-        DataSet(
-            *("mq2007", "LETOR 4.0 MQ2007", 1692, 69_623, 46),
-            folders=("MQ2007",),
-            sizes=_sizes(
-                [1017, 339, 336, 1017, 336, 339, *[1014, 339, 339] * 3],
-                [
-                    *(42_158, 13_813, 13_652, 41_958, 13_652, 14_013, 41_320, 14_013, 14_290),
-                    *(41_478, 14_290, 13_855, 41_955, 13_855, 13_813),
-                ],
-            ),
-            **letor_4,
-        ),
-        DataSet(
-            *("mq2008", "LETOR 4.0 MQ2008", 784, 15_211, 46),
-            folders=("MQ2008",),
-            sizes=_sizes(
-                [471, 157, 156, 471, 156, 157, *[470, 157, 157] * 3],
-                [9630, 2707, 2874, 9404, 2874, 2933, 8643, 2933, 3635, 8514, 3635, 3062, 9442, 3062, 2707],
-            ),
-            **letor_4,
-        ),
-        DataSet(
-            *("ohsumed", "LETOR 3.0 OHSUMED", 106, 16_140, 45),
-            folders=("OHSUMED/QueryLevelNorm", "OHSUMED/OHSUMED/QueryLevelNorm"),
-            sizes={},
-            home=letor + "letor-3-0/",
-            grades="0-2",
-            **folds,
-        ),
-        DataSet(
-            *("istella", "Istella LETOR", 33_018, 10_454_629, 220),
-            files={"train": "train.txt", "test": "test.txt"},
-            folders=("full", "istella-letor/full", "istella-letor"),
-            sizes={(0, "train"): Size(23_219, 7_325_625), (0, "test"): Size(9799, 3_129_004)},
-            **istella,
-        ),
-        DataSet(
-            *("istella-s", "Istella-S LETOR", 33_018, 3_408_630, 220),
-            files={split: f"{split}.txt" for split in splits},
-            folders=("sample", "istella-s-letor/sample", "istella-s-letor"),
-            sizes=_sizes([19_245, 7211, 6562], [2_043_304, 684_076, 681_250]),
-            **istella,
-        ),
-    ]
-    return MappingProxyType(_Catalogue({data_set.name: data_set for data_set in known}))
+    text = (Path(__file__).parent / "catalogue.toml").read_text("utf-8")
+    known = {name: _as_data_set(name, **entry) for name, entry in tomllib.loads(text).items()}
+    return MappingProxyType(_Catalogue(known))
 
 
-def _sizes(queries: list[int], documents: list[int]) -> dict[tuple[int, str], Size]:
-    """Return the sizes of train, vali and test; of all folds in turn if there are more. Documents may be unknown."""
-    first = int(len(queries) > 3)  # folds count from 1
-    keys = [(fold, split) for fold in range(first, first + len(queries) // 3) for split in ("train", "vali", "test")]
-    return dict(zip(keys, map(Size, queries, chain(documents, repeat(None))), strict=True))
+def _as_data_set(
+    name: str, *, sizes: Sequence[Sequence[Sequence[int]]] = (), folders: Sequence[str], **entry: Any
+) -> DataSet:
+    folds = range(1, len(sizes) + 1) if "n_folds" in entry else [0]
+    known = {
+        (fold, split): Size(*(None if number < 0 else number for number in size))
+        for fold, of_fold in zip(folds, sizes, strict=False)
+        for split, size in zip(entry["files"], of_fold, strict=True)
+    }
+    totals = {"queries": None, "documents": None}
+    return DataSet(name, folders=tuple(folders), sizes=known, **totals | entry)

@@ -27,23 +27,17 @@ def drifting(
 
     Features are standard normal. The height of a document is its product with the ranker of the query, a unit vector,
     plus Gaussian noise; grades 0 to 4 are cut at its quantiles, so that their frequencies are the same in every part of
-    the stream: only what they depend on changes.
+    the stream: only what they depend on changes. Other parameters are those of `separable`.
 
     Parameters
     ----------
-    n_queries : int
     drift : "none", "abrupt", "gradual", or "rotating"
         One ranker for all queries; a new random ranker after every `period` queries; a gradual transition between such
         rankers; or one that rotates in a plane, by a right angle per period.
     period : int
         Number of queries until the ranker has changed.
-    n_documents : int
-        Number of documents per query.
-    n_features : int
-        At least 2.
     noise : float
         Standard deviation of the noise, relative to that of the products.
-    seed : int
 
     Examples
     --------

@@ -20,15 +20,14 @@ def mslr_shaped(
     are scores with six decimals, two in seven of these negative. Grades follow a random linear function of the features
     before they are rounded and scaled, plus Gaussian noise; their frequencies are those of MSLR-WEB10K.
 
+    Other parameters are those of `separable`.
+
     Parameters
     ----------
-    n_queries : int
     n_documents : int
         Mean number of documents per query.
-    n_features : int
     noise : float
         Standard deviation of the noise, relative to that of the linear function.
-    seed : int
 
     Examples
     --------

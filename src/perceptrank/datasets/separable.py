@@ -1,6 +1,7 @@
 """The paper's simulated stream: linearly separable grades with a known margin."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ def separable(
     [g (margin + 1), g (margin + 1) + 1], so documents of adjacent grades are at least `margin` apart along u.
 
     The queries are a prefix of an endless stream that depends on all parameters but `n_queries`; `separable_blocks`
-    returns it in blocks.
+    returns it in blocks. Ranker and margin of the result are those of the grades without label noise.
 
     Parameters
     ----------
@@ -91,11 +92,6 @@ def separable(
     label_noise : float
         Probability of a wrong grade, uniform over the others.
     seed : int
-
-    Returns
-    -------
-    SeparableStream
-        Ranker and margin are those of the grades without label noise.
 
     Examples
     --------
@@ -151,51 +147,49 @@ def separable_blocks(
     return SeparableBlocks(Scan(start, f"separable, {length}"), simulation.ranker, float(margin))
 
 
+@dataclass
 class _Simulation:
     """Random access to the simulated queries: each batch has its own random generator."""
 
-    def __init__(
-        self,
-        n_documents: int,
-        n_features: int,
-        n_grades: int,
-        margin: float,
-        noise: float,
-        label_noise: float,
-        seed: int,
-    ) -> None:
-        check_positive_whole("n_documents", n_documents)
-        check_positive_whole("n_grades", n_grades)
-        check_positive_whole("n_features", n_features, least=2)
-        check_positive("margin", margin)
-        check_not_negative("noise", noise)
-        if not 0 <= as_number(label_noise) <= 1:
-            raise ParameterError("label_noise", "must be a probability", label_noise)
-        check_seed(seed)
-        rng = np.random.default_rng(seed)
-        ranker = rng.normal(size=n_features)
+    n_documents: int
+    n_features: int
+    n_grades: int
+    margin: float
+    noise: float
+    label_noise: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_positive_whole("n_documents", self.n_documents)
+        check_positive_whole("n_grades", self.n_grades)
+        check_positive_whole("n_features", self.n_features, least=2)
+        check_positive("margin", self.margin)
+        check_not_negative("noise", self.noise)
+        if not 0 <= as_number(self.label_noise) <= 1:
+            raise ParameterError("label_noise", "must be a probability", self.label_noise)
+        check_seed(self.seed)
+        rng = np.random.default_rng(self.seed)
+        ranker = rng.normal(size=self.n_features)
         self.ranker: Floats = ranker / np.linalg.norm(ranker)
-        self._centers = rng.normal(size=(n_grades, n_features))
-        self._n_documents, self._n_grades, self._seed = n_documents, n_grades, seed
-        self._margin, self._noise, self._label_noise = margin, noise, label_noise
+        self._centers = rng.normal(size=(self.n_grades, self.n_features))
 
     def queries(self, first: int, last: int) -> QueryStream:
         """Return the queries ``first : last``."""
         batches = [self._batch(number) for number in range(first // _BATCH, (last - 1) // _BATCH + 1)]
-        skipped = first // _BATCH * _BATCH * self._n_documents
-        rows = slice(first * self._n_documents - skipped, last * self._n_documents - skipped)
+        skipped = first // _BATCH * _BATCH * self.n_documents
+        rows = slice(first * self.n_documents - skipped, last * self.n_documents - skipped)
         X = np.concatenate([batch[0] for batch in batches])[rows]
         grades = np.concatenate([batch[1] for batch in batches])[rows]
-        offsets = np.arange(0, len(X) + 1, self._n_documents)
+        offsets = np.arange(0, len(X) + 1, self.n_documents)
         return QueryStream(X, grades, offsets, qids=np.arange(first, last))
 
     def _batch(self, number: int) -> tuple[Floats, Floats]:
-        rng = np.random.default_rng([self._seed, 1, number])
-        grades = rng.integers(self._n_grades, size=_BATCH * self._n_documents)
-        X = self._centers[grades] + self._noise * rng.normal(size=(len(grades), len(self.ranker)))
-        heights = grades * (self._margin + 1) + rng.random(len(grades))
+        rng = np.random.default_rng([self.seed, 1, number])
+        grades = rng.integers(self.n_grades, size=_BATCH * self.n_documents)
+        X = self._centers[grades] + self.noise * rng.normal(size=(len(grades), len(self.ranker)))
+        heights = grades * (self.margin + 1) + rng.random(len(grades))
         X += np.outer(heights - X @ self.ranker, self.ranker)
-        if self._label_noise and self._n_grades > 1:
-            wrong = rng.random(len(grades)) < self._label_noise
-            grades[wrong] = (grades[wrong] + rng.integers(1, self._n_grades, size=wrong.sum())) % self._n_grades
+        if self.label_noise and self.n_grades > 1:
+            wrong = rng.random(len(grades)) < self.label_noise
+            grades[wrong] = (grades[wrong] + rng.integers(1, self.n_grades, size=wrong.sum())) % self.n_grades
         return X, grades.astype(np.float64)

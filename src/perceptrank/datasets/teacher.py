@@ -109,7 +109,8 @@ def teacher_stream(
 
     A tree ensemble, the teacher, is fitted to the real grades. Documents are drawn at random from all queries and moved
     a little towards another document, so that none comes twice; queries have real lengths. The teacher scores the
-    documents, noise is added, and the sums become grades with the frequencies of the real ones.
+    documents, noise is added, and the sums become grades with the frequencies of the real ones. Blocks are re-iterable,
+    the same each time; the `teacher` of the result is the ranker that knows the truth.
 
     Parameters
     ----------
@@ -123,11 +124,6 @@ def teacher_stream(
     n_trees : int
         Size of the teacher.
     seed : int
-
-    Returns
-    -------
-    TeacherStream
-        Re-iterable blocks, the same each time; its `teacher` is the ranker that knows the truth.
 
     Examples
     --------

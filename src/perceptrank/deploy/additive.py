@@ -1,11 +1,12 @@
 """Models of bins as sums of functions of single raw features."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.folding import Folded, count_left_out, fold_function, refuse, take_columns
+from perceptrank.deploy.folding import Folded, RawSum, fold_function, refuse
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.sparse import AnyFeatures
@@ -31,33 +32,27 @@ class ScoreCurve(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Additive:
+class Additive(RawSum):
     """A model as a sum of piecewise constant, or of piecewise linear functions of raw features, and a constant."""
 
-    algorithm: str  # the learner's name
+    algorithm: str
     curves: tuple[ScoreCurve, ...]  # of the features that change the score
     has_steps: bool  # True if they are piecewise constant, False if piecewise linear
-    bias: float  # the constant
-    n_features: int  # number of all features
+    bias: float
+    names: tuple[str, ...]
     # True if edges are values that features of documents had, as no statistics have changed since they were found
     are_edges_data: bool
-    notes: tuple[str, ...]  # what must be known of the features
+    notes: tuple[str, ...]
 
     is_sparse: ClassVar[bool] = False  # bins take dense features only, of which none may be absent
-
-    @property
-    def used(self) -> tuple[str, ...]:
-        """Names of the features that change the score."""
-        return tuple(curve.name for curve in self.curves)
+    takes_missing: ClassVar[bool] = False
+    kind: ClassVar[str] = "a sum of functions of features"
+    unused: ClassVar[str] = "change no score"
 
     @property
     def places(self) -> Any:
-        """Columns of these features."""
+        """Columns of the features that change the score."""
         return np.array([curve.place for curve in self.curves])
-
-    def columns(self, X: AnyFeatures) -> Any:
-        """Return the columns of these features, dense and in double precision."""
-        return take_columns(X, self.places)
 
     def scores(self, X: AnyFeatures) -> Floats:
         """Return the scores of documents, in double precision."""
@@ -72,18 +67,28 @@ class Additive:
                 scores = scores + np.interp(values, curve.edges, curve.heights)
         return scores
 
-    def rows(self) -> tuple[list[tuple[Any, ...]], str, str]:
-        """Return a row for each curve, names of what stands in it after the feature's name, and what that is."""
-        if self.has_steps:
-            steps = "edges, and what it adds: up to the first, up to the second, ..., above the last"
-            return [(curve.name, curve.edges, curve.heights) for curve in self.curves], "edges, heights", steps
-        lines = "what it is scaled by, edges, and what it adds there: linear in between, constant beyond"
-        rows = [(curve.name, curve.before, curve.edges, curve.heights) for curve in self.curves]
-        return rows, "scaling, edges, heights", lines
 
-    def left_out(self) -> list[str]:
-        """Return a note on how many features change no score, if there are any."""
-        return count_left_out(self.n_features, len(self.curves), "change no score")
+class Table(NamedTuple):
+    """The numbers of a sum, for a program that goes through them, a row for each feature that begins with its name."""
+
+    name: str
+    columns: str  # what stands in a row after the feature's name
+    parts: str  # names of that
+    rows: list[tuple[Any, ...]]
+
+
+def table_of(model: Folded | Additive) -> Table:
+    """Return the terms or curves of a model as a table."""
+    if isinstance(model, Folded):
+        columns = "weight, and what is subtracted from the feature first"
+        return Table("TERMS", columns, "weight, offset", list(map(tuple, model.terms())))
+    if model.has_steps:
+        steps = "edges, and what it adds: up to the first, up to the second, ..., above the last"
+        rows = [(curve.name, curve.edges, curve.heights) for curve in model.curves]
+        return Table("CURVES", steps, "edges, heights", rows)
+    lines = "what it is scaled by, edges, and what it adds there: linear in between, constant beyond"
+    scaled = [(curve.name, curve.before, curve.edges, curve.heights) for curve in model.curves]
+    return Table("CURVES", lines, "scaling, edges, heights", scaled)
 
 
 def as_sum(function: RankingFunction) -> Folded | Additive:
@@ -128,7 +133,7 @@ def read_additive(function: RankingFunction) -> Additive | None:
     if not all(transform.is_settled for transform in (*before, bins)):
         notes.append("edges of bins are those that the model has now: export it again when it has learned on")
     are_data, distinct = not any(transform.learns for transform in before), tuple(dict.fromkeys(notes))
-    return Additive(function.algorithm, tuple(curves), functions.has_steps, bias, n, are_data, distinct)
+    return Additive(function.algorithm, tuple(curves), functions.has_steps, bias, function.names, are_data, distinct)
 
 
 def is_rising(transform: Transform) -> bool:
@@ -184,20 +189,26 @@ def _steps(names: tuple[str, ...], functions: Piecewise, before: list[Transform]
     curves = []
     for name, edges, own in zip(names, thresholds.tolist(), levels.tolist(), strict=True):
         below = sum(edge == -np.inf for edge in edges)  # of which every document is above
-        kept: list[float] = []
-        heights = [own[below]]
-        for place, edge in enumerate(edges[below:], below + 1):
-            if edge == np.inf:
-                break
-            if kept and kept[-1] == edge:  # above equal edges are documents of the bin after the last of them
-                heights[-1] = own[place]
-            else:
-                kept.append(edge)
-                heights.append(own[place])
+        reached = [edge for edge in edges if np.isfinite(edge)]
+        kept, heights = merge_equal(reached, own[below : below + len(reached) + 1])
         steps = [k for k in range(len(kept)) if heights[k + 1] != heights[k]]  # other edges are left out
         levels_of = (heights[0], *(heights[k + 1] for k in steps))
         curves.append(ScoreCurve(name, 0, (), tuple(kept[k] for k in steps), levels_of))
     return curves
+
+
+def merge_equal(edges: Sequence[float], heights: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return different edges of rising ones, and the heights between them.
+
+    Above equal edges are documents of the bin after the last of them.
+
+    Examples
+    --------
+    >>> merge_equal([1.0, 2.0, 2.0], [0.0, 0.1, 0.2, 0.3])
+    ([1.0, 2.0], [0.0, 0.1, 0.3])
+    """
+    after = dict(zip(edges, heights[1:], strict=True))
+    return list(after), [heights[0], *after.values()]
 
 
 def _lines(names: tuple[str, ...], functions: Piecewise, before: list[Transform], weights: Floats) -> list[ScoreCurve]:

@@ -15,7 +15,7 @@ from perceptrank.deploy.target import DOUBLE
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import check_positive_whole
+from perceptrank.stream.validation import check_not_negative, check_positive_whole
 
 _DENSE_BYTES = 2**29
 
@@ -118,12 +118,11 @@ def parity(
     chosen, function = make_target(target, options), RankingFunction.of(model)
     if queries is not None:
         check_positive_whole("queries", queries)
-    if tolerance is not None and not (isinstance(tolerance, (int, float)) and 0 <= tolerance < np.inf):
-        raise ValueError(f"tolerance must be a number >= 0, got {tolerance!r}")
+    limit = None if tolerance is None else check_not_negative("tolerance", tolerance)
     chosen = chosen.settled(model, function)
     exported, engine = chosen.export(function), chosen.engine()
-    allowed = chosen.tolerance(function) if tolerance is None else float(tolerance)
-    in_order = chosen.order_tolerance(function) if tolerance is None else float(tolerance)
+    known = chosen.differences(function)
+    allowed, in_order = (known.tolerance, known.order_tolerance) if limit is None else (limit, limit)
     n_queries = n_documents = same = turned = 0
     worst, differs = 0.0, list[Any]()
     left = chosen.sample() if queries is None else queries
@@ -137,7 +136,7 @@ def parity(
                 raise ValueError(f"the engine of {target} returned {len(scores)} scores for {len(own)} documents")
             if not np.isfinite(scores).all():
                 raise ValueError(f"the engine of {target} returned scores that are not finite")
-            expected, scores = own + chosen.adds(function), scores + chosen.drops(function)
+            expected, scores = own + known.added, scores + known.dropped
             for q, rows in enumerate(starmap(slice, pairwise(part.offsets))):
                 largest = float(np.abs(expected[rows]).max())
                 difference = float(np.abs(expected[rows] - scores[rows]).max()) / (largest or 1.0)
@@ -151,7 +150,7 @@ def parity(
         left = None if left is None else left - len(block)
         if left == 0:
             break
-    first, reason = differs[0][2] if differs else None, chosen.why_another_order() if turned else ""
+    first, reason = differs[0][2] if differs else None, known.reason if turned else ""
     counts = n_queries, n_documents, same, turned
     return Parity(target, engine, *counts, worst, allowed, first, exported.notes, reason)
 

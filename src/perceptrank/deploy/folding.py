@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,44 @@ class Term(NamedTuple):
     offset: float
 
 
+class RawSum(ABC):
+    """A model as a sum over raw features, of which some are used.
+
+    - `X`: raw features of documents, an array of shape (documents, features) or SparseFeatures.
+    """
+
+    algorithm: str  # the learner's name
+    names: tuple[str, ...]  # of all features
+    bias: float  # part of the score that depends on no feature
+    notes: tuple[str, ...]  # what must be known of the features
+
+    kind: ClassVar[str] = "a linear model"
+    unused: ClassVar[str] = "have no weight"
+
+    @property
+    @abstractmethod
+    def places(self) -> Any:
+        """Columns of the features in use."""
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the features in use."""
+        return tuple(self.names[j] for j in self.places.tolist())
+
+    def left_out(self) -> list[str]:
+        """Return a note on how many features are not in use, if any are not."""
+        n = len(self.names) - len(self.places)
+        return [f"{n} of {len(self.names)} features {self.unused} and are left out"] if n else []
+
+    def columns(self, X: AnyFeatures) -> Any:
+        """Return the columns in use, dense and in double precision."""
+        if isinstance(X, SparseFeatures):
+            return X.select(self.places).toarray().astype(np.float64)
+        return np.asarray(X, np.float64)[:, self.places]
+
+
 @dataclass(frozen=True)
-class Folded:
+class Folded(RawSum):
     """A model as a linear function of raw features.
 
     score(x) = bias + the sum over features of weights * (x - offsets) = constant + the sum of weights * x
@@ -70,15 +107,6 @@ class Folded:
         """Columns of the features that have a weight."""
         return np.flatnonzero(self.weights)
 
-    @property
-    def used(self) -> tuple[str, ...]:
-        """Names of the features that have a weight."""
-        return tuple(self.names[j] for j in self.places.tolist())
-
-    def left_out(self) -> list[str]:
-        """Return a note on how many features have no weight, if any have none."""
-        return count_left_out(len(self.names), len(self.places))
-
     def terms(self) -> Iterator[Term]:
         """Yield names, weights and offsets of the features that have a weight."""
         for j in self.places.tolist():
@@ -88,23 +116,6 @@ class Folded:
         """Return the scores of documents, as `predict` does."""
         scores: Floats = (self.columns(X) - self.offsets[self.places]) @ self.weights[self.places] + self.bias
         return scores
-
-    def columns(self, X: AnyFeatures) -> Any:
-        """Return the columns that have a weight, dense and in double precision."""
-        return take_columns(X, self.places)
-
-
-def take_columns(X: AnyFeatures, places: Any) -> Any:
-    """Return some columns, dense and in double precision."""
-    if isinstance(X, SparseFeatures):
-        return X.select(places).toarray().astype(np.float64)
-    return np.asarray(X, np.float64)[:, places]
-
-
-def count_left_out(n_features: int, n_used: int, why: str = "have no weight") -> list[str]:
-    """Return a note on how many features are left out, if any are."""
-    n = n_features - n_used
-    return [f"{n} of {n_features} features {why} and are left out"] if n else []
 
 
 def fold(model: Any) -> Folded:

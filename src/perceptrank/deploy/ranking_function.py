@@ -57,6 +57,9 @@ class RankingFunction:
 
     def notes(self) -> list[str]:
         """Say what of the features whoever deploys the model must know."""
-        if self.is_named:
-            return []
-        return [f"the features have no names: they are f1 to f{len(self.names)}, in the order of the columns"]
+        return [] if self.is_named else [note_no_names(len(self.names))]
+
+
+def note_no_names(n_features: int) -> str:
+    """Return a note on features without names."""
+    return f"the features have no names: they are f1 to f{n_features}, in the order of the columns"

@@ -12,11 +12,12 @@ import numpy as np
 
 from perceptrank.deploy.additive import Additive, as_sum, read_additive
 from perceptrank.deploy.engines.programs import version_of
-from perceptrank.deploy.folding import Folded, count_left_out, fold_function, take_columns
+from perceptrank.deploy.folding import RawSum, fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures
+from perceptrank.stream.validation import ParameterError
 
 DOUBLE = 1e-12  # of the largest absolute score of a query: what sums in another order may differ by
 
@@ -62,6 +63,16 @@ class Export:
             file.write(self.content)
 
 
+class Differences(NamedTuple):
+    """Known differences of an engine's scores from the model's."""
+
+    tolerance: float = DOUBLE  # by how much they may differ, relative to the largest of a query
+    order_tolerance: float = DOUBLE  # by how much they may differ, relative to that, and be in any order
+    dropped: float = 0.0  # what is left out of every score, because it changes no order
+    added: float = 0.0  # what is added to every score
+    reason: str = ""  # what the engine does otherwise that changes orders; nothing if it is rounding alone
+
+
 @dataclass(frozen=True, kw_only=True)
 class Target(ABC):
     """Something that a model can be exported to; its fields are its options.
@@ -73,6 +84,10 @@ class Target(ABC):
     """
 
     name: ClassVar[str]
+
+    def option(self, name: str) -> str:
+        """Return what an option is called in errors."""
+        return f"{name} of the target {self.name}"
 
     def settled(self, model: Any, function: RankingFunction) -> Self:
         """Return this target with the options that depend on the model made plain values."""
@@ -90,25 +105,9 @@ class Target(ABC):
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         """Return the scores that the engine gives to documents of queries with these offsets."""
 
-    def tolerance(self, function: RankingFunction) -> float:
-        """Return by how much scores may differ, relative to the largest of a query."""
-        return DOUBLE
-
-    def order_tolerance(self, function: RankingFunction) -> float:
-        """Return by how much scores may differ, relative to the largest of a query, that rounding puts in any order."""
-        return self.tolerance(function)
-
-    def why_another_order(self) -> str:
-        """Say what the engine does otherwise than the model that changes orders; nothing if it is rounding alone."""
-        return ""
-
-    def drops(self, function: RankingFunction) -> float:
-        """Return what was left out of every score, because it changes no order."""
-        return 0.0
-
-    def adds(self, function: RankingFunction) -> float:
-        """Return what was added to every score."""
-        return 0.0
+    def differences(self, function: RankingFunction) -> Differences:
+        """Return by how much scores may differ from those of the model."""
+        return Differences()
 
     def sample(self) -> int | None:
         """Return how many queries of a stream are ranked for parity unless told otherwise, None for all."""
@@ -124,16 +123,12 @@ class SumTarget(Target):
 
     def export(self, function: RankingFunction) -> Export:
         model = self.read(function)
-        content, notes = self.write_curves(model) if isinstance(model, Additive) else self.write(model)
+        content, notes = self.write(model)
         return Export(self.name, content.encode(), (*model.notes, *model.left_out(), *notes))
 
     @abstractmethod
-    def write(self, folded: Any) -> tuple[str, list[str]]:
+    def write(self, model: Any) -> tuple[str, list[str]]:
         """Return the file, and what must be known to use it; raise if the model cannot be expressed."""
-
-    @abstractmethod
-    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the file of a model of bins, and what must be known to use it; raise if it cannot be expressed."""
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         model = self.read(function)
@@ -144,52 +139,51 @@ class SumTarget(Target):
         """Return the scores that the engine gives to documents, by the columns of the features in use."""
 
 
-class Input(NamedTuple):
-    """The source of a weight: the value of a raw feature, or whether that is missing."""
+class FilledTerm(NamedTuple):
+    """The part of the score that a raw feature adds: weight * (value - offset), or by whether it is missing."""
 
     name: str
+    place: int  # its column
+    weight: float
+    offset: float
     fill: float | None  # what a missing value counts as; None if none may be missing
-    is_indicator: bool
+    is_indicator: bool  # True if its value is whether the feature is missing
 
 
 @dataclass(frozen=True)
-class Filled:
+class Filled(RawSum):
     """A linear model of raw features of which some may be missing."""
 
-    # the linear model of features in which missing values are filled, and of indicators, if there are any
-    folded: Folded
-    inputs: tuple[Input, ...]  # what each weight of the linear model is of
-    used: tuple[str, ...]  # names of the raw features that have a weight
-    places: tuple[int, ...]  # columns of these features
-    n_features: int  # number of all raw features
+    algorithm: str
+    names: tuple[str, ...]
+    terms: tuple[FilledTerm, ...]
+    bias: float
+    notes: tuple[str, ...]
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on the features."""
-        return self.folded.notes
-
-    def left_out(self) -> list[str]:
-        """Return a note on how many features have no weight, if any have none."""
-        return count_left_out(self.n_features, len(self.used))
+    def places(self) -> Any:
+        """Columns of the raw features that have a weight."""
+        return np.unique([term.place for term in self.terms])
 
     @property
     def takes_missing(self) -> bool:
         """True if a feature may be missing."""
-        return self.inputs[0].fill is not None
+        return self.terms[0].fill is not None
 
-    def columns(self, X: AnyFeatures) -> Any:
-        """Return the columns of raw features that have a weight; NaN is missing."""
-        return take_columns(X, list(self.places))
+    @property
+    def has_indicators(self) -> bool:
+        """True if there is a weight of whether a feature is missing."""
+        return any(term.is_indicator for term in self.terms)
 
     def scores(self, X: AnyFeatures) -> Floats:
-        """Return the scores of documents, in double precision."""
+        """Return the scores of documents, in double precision; NaN is missing."""
         columns = dict(zip(self.used, self.columns(X).T, strict=True))
-        scores: Floats = np.full(len(X), self.folded.bias)
-        for source, (_, weight, offset) in zip(self.inputs, self.folded.terms(), strict=True):
-            value = columns[source.name]
+        scores: Floats = np.full(len(X), self.bias)
+        for term in self.terms:
+            value = columns[term.name]
             is_missing = np.isnan(value)
-            filled = np.where(is_missing, np.nan if source.fill is None else source.fill, value)
-            scores = scores + weight * ((is_missing if source.is_indicator else filled) - offset)
+            filled = np.where(is_missing, np.nan if term.fill is None else term.fill, value)
+            scores = scores + term.weight * ((is_missing if term.is_indicator else filled) - term.offset)
         return scores
 
 
@@ -235,11 +229,11 @@ def fold_filled(function: RankingFunction) -> Filled:
         if first.learns:
             notes.append("what missing values become is what the model has now: export it again when it has learned on")
     folded = fold_function(replace(function, is_named=True))
-    folded = replace(folded, notes=(*notes, *folded.notes))
-    used = folded.places.tolist()
-    inputs = tuple(Input(names[j % n], float(fills[j % n]) if takes else None, j >= n) for j in used)
-    places = tuple(sorted({j % n for j in used}))
-    return Filled(folded, inputs, tuple(names[j] for j in places), places, n)
+    terms = [
+        FilledTerm(names[j % n], j % n, weight, offset, float(fills[j % n]) if takes else None, j >= n)
+        for j, (_, weight, offset) in zip(folded.places.tolist(), folded.terms(), strict=True)
+    ]
+    return Filled(folded.algorithm, names, tuple(terms), folded.bias, (*notes, *folded.notes))
 
 
 def note_no_bias(dropped: float) -> list[str]:
@@ -247,14 +241,7 @@ def note_no_bias(dropped: float) -> list[str]:
     return [f"there is no bias: {dropped:g} is left out of every score, which changes no order"] if dropped else []
 
 
-def check_word(target: str, option: str, value: Any) -> None:
+def check_word(option: str, value: Any) -> None:
     """Raise if an option is not a word."""
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][\w-]*", value, re.ASCII):
-        raise ValueError(f"{option} of the target {target} must be a word of letters, digits, _ and -, got {value!r}")
-
-
-def check_choice(target: str, option: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise if an option is none of its choices."""
-    if value not in choices:
-        known = ", ".join(map(repr, choices))
-        raise ValueError(f"{option} of the target {target} must be one of {known}, got {value!r}")
+        raise ParameterError(option, "must be a word of letters, digits, _ and -", value)

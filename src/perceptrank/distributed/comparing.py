@@ -99,10 +99,8 @@ def compare(
     ------
     ArithmeticError, MemoryError, or ValueError
         If a learner fails and `on_error` is "raise", with its name; or if all of them fail.
-    ShardError
-        If the stream cannot be read, with the learner, the worker and its message.
-    ClusterError
-        If the cluster has no workers.
+    ShardError or ClusterError
+        If the stream cannot be read, with the learner, the worker and its message; or there are no workers.
 
     Examples
     --------

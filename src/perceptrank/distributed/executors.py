@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.distributed.mixing import hold, release
 from perceptrank.distributed.shards import Shard, shard_error
 from perceptrank.evaluation.trace import Trace
 from perceptrank.learners.learner import Learner
@@ -48,19 +47,25 @@ class Task:
     def run(self, shard: Shard) -> Outcome:
         """Learn a shard from the common state, which stays as it is."""
         ranker = deepcopy(self.ranker)
-        if self.holds:
-            ranker.adopt(hold(ranker.model))
+        ranker.adopt(_held(ranker.model, self.holds))
         traces, marks = [], [np.empty(0, np.uint64)]
         for block in as_blocks(shard.blocks()):
             traces.append(ranker.learn(block, self.measures))
             if self.marks:
                 marks.append(_marks_of(block))
-        model, queries = release(ranker.model), np.unique(np.concatenate(marks))
+        model, queries = _held(ranker.model, False), np.unique(np.concatenate(marks))
         if not traces:
             return Outcome(model, None, {}, queries)
         whole = Trace.concatenate(traces)
         means = {str(measure): whole.mean(measure) for measure in whole.measures}
         return Outcome(model, whole if self.traces else None, means, queries)
+
+
+def _held(model: Model, is_held: bool) -> Model:
+    """Return a copy of a model whose transforms keep their statistics as they are, or no longer do."""
+    copied = model.copy()
+    copied.is_held = is_held
+    return copied
 
 
 def _marks_of(block: QueryStream) -> npt.NDArray[np.uint64]:
@@ -106,11 +111,6 @@ class InProcess:
     """Learn shards one after the other in this process: the definition of what every engine must give.
 
     - `task`, `shards`: as `Executor.map` takes them.
-
-    Examples
-    --------
-    >>> InProcess()
-    InProcess()
     """
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
 from perceptrank.learners.sparse_rounds import LAG, WIDTH
@@ -36,48 +36,6 @@ from perceptrank.learners.tally import (
 )
 from perceptrank.stream.validation import check_choice
 from perceptrank.transforms.transform import Transform
-
-
-class Held(Transform):
-    """A transform whose statistics stay as they are while a shard learns."""
-
-    name = "held"
-
-    def __init__(self, held: Transform) -> None:
-        self.held = held
-        self.accepts_missing = held.accepts_missing  # type: ignore[misc]
-        self.accepts_any_columns = held.accepts_any_columns  # type: ignore[misc]
-        self.makes_sparse = held.makes_sparse  # type: ignore[misc]
-
-    def apply(self, X: Features, offsets: Ints) -> Features:
-        """Return what the transform makes of features, without learning."""
-        return self.held.apply(X, offsets)
-
-    def sparse_form(self) -> Transform:
-        """Return the transform that takes its place where features are sparse, held as well."""
-        return Held(self.held.sparse_form())
-
-    def for_columns(self, names: tuple[str, ...] | None) -> Transform:
-        """Return this transform for columns of these names."""
-        return Held(self.held.for_columns(names))
-
-    def n_outputs(self, n_features: int) -> int:
-        """Return the number of outputs for `n_features` features."""
-        return self.held.n_outputs(n_features)
-
-
-def hold(model: Model) -> Model:
-    """Return a model whose transforms keep their statistics as they are; `release` undoes it."""
-    copied = model.copy()
-    copied.transforms = [Held(transform) if transform.learns else transform for transform in copied.transforms]
-    return copied
-
-
-def release(model: Model) -> Model:
-    """Undo `hold`."""
-    copied = model.copy()
-    copied.transforms = [getattr(transform, "held", transform) for transform in copied.transforms]
-    return copied
 
 
 def check_mergeable(state: Model) -> None:
@@ -107,14 +65,7 @@ def check_mergeable(state: Model) -> None:
             )
 
 
-def merged_transforms(before: Model, shards: Sequence[Model]) -> list[Transform]:
-    """Return the transforms of states that were learned from `before`, with the statistics of all of them."""
-    if before.has_begun:
-        return deepcopy(before.transforms)
-    return [_merged(list(copies)) for copies in zip(*(state.transforms for state in shards), strict=True)]
-
-
-def _merged(transforms: list[Transform]) -> Transform:
+def _merged(transforms: tuple[Transform, ...]) -> Transform:
     """Return what several copies of a transform have learned together; parts that are settled are all the same."""
     first, *others = deepcopy(transforms)
     leaves = zip(first.leaves(), *(other.leaves() for other in others), strict=True)
@@ -180,10 +131,8 @@ def mix(start: SomeLearner, learned: Sequence[SomeLearner], by: MixedBy = "queri
 
     Raises
     ------
-    TypeError
-        If the state of such a learner has no mean, or one has learned from other features.
-    ValueError
-        If none has learned anything.
+    TypeError or ValueError
+        If the state of such a learner has no mean, one has learned from other features, or none has learned anything.
 
     Examples
     --------
@@ -239,7 +188,8 @@ def mixed(before: Model, after: Sequence[Model], by: MixedBy = "queries") -> Mod
         result.more[name][...] = values
     result.queries = before.queries + sum(state.queries - before.queries for state in shards)
     result.feature_names = next((state.feature_names for state in shards if state.feature_names), None)
-    result.transforms = merged_transforms(before, shards)
+    of_shards = zip(*(state.transforms for state in shards), strict=True)
+    result.transforms = deepcopy(before.transforms) if before.has_begun else [_merged(copies) for copies in of_shards]
     return result
 
 

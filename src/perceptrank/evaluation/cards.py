@@ -11,6 +11,7 @@ from typing import TypeAlias
 from perceptrank.io.names import printable
 
 RISING, FALLING, OTHER = "#0072B2", "#D55E00", "#8a8a8a"  # of Okabe and Ito's palette, as plots are
+SIGN_COLORS = {"+": RISING, "-": FALLING, "±": OTHER}
 _WIDTH = 120  # of the longest bar, in pixels
 _LEFT, _RIGHT = (f"padding:1px 8px;text-align:{side};border:0;background:none" for side in ("left", "right"))
 

@@ -95,8 +95,8 @@ def compare(
     --------
     >>> import perceptrank as pr
     >>> result = compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], pr.separable(200).stream)
-    >>> [standing.name for standing in result.standings()]
-    ['listwise', 'slam']
+    >>> result, [standing.name for standing in result.standings()]
+    (Comparison(2 learners, 200 queries), ['listwise', 'slam'])
     >>> stream = pr.separable(200, label_noise=0.1, seed=1).stream
     >>> learners = [pr.ListwisePerceptron(), pr.SlamPerceptron()]
     >>> result = compare(learners, stream[:100], test=stream[100:], orders=3)

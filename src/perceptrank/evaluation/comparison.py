@@ -99,16 +99,6 @@ class Comparison:
         Seeds of the orders, if queries were shuffled: order k is that of ``stream.shuffled(seeds[k])``.
     test : sequence of mappings of str to Trace, optional
         Traces of held-out queries, after each order.
-
-    Examples
-    --------
-    >>> import perceptrank as pr
-    >>> stream = pr.mslr_shaped(200, n_documents=8, n_features=5)
-    >>> comparison = pr.compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], stream, "ndcg@10")
-    >>> comparison
-    Comparison(2 learners, 200 queries)
-    >>> [standing.name for standing in comparison.standings()]
-    ['listwise', 'slam']
     """
 
     def __init__(

@@ -66,9 +66,8 @@ def _means(result: "Evaluation") -> str:
         [printable(name), *(number(f"{result.mean(name, measure):.4f}") for measure in result.measures)]
         for name in result.traces
     ]
-    headings: list[str | Cell] = ["model", *(Cell(str(measure), True) for measure in result.measures)]
     caption = f"Means over {len(result):,} {result.unit}; {NOT_CHECKED}. The first model is the one that is live."
-    return table(headings, rows, caption)
+    return table(["model", *map(str, result.measures)], rows, caption)
 
 
 def _differences(result: "Evaluation") -> str:
@@ -81,8 +80,6 @@ def _differences(result: "Evaluation") -> str:
 
 def _difference_table(rows: list[Difference], margin: float | None) -> str:
     """Format differences; drawn if a margin is given."""
-    headings: list[str | Cell] = ["model", "measure", *_headings(drawn=margin is not None)]
-    headings += [Cell(name, True) for name in ("queries", "better", "worse")]
     scale = _scale(rows)
     cells: list[list[str | Cell]] = [
         [
@@ -93,11 +90,12 @@ def _difference_table(rows: list[Difference], margin: float | None) -> str:
         ]
         for row in rows
     ]
+    headings = ["model", "measure", *_headings(drawn=margin is not None), "queries", "better", "worse"]
     return table(headings, cells)
 
 
-def _headings(*, drawn: bool) -> list[str | Cell]:
-    return [Cell("difference", True), "interval", *([""] if drawn else []), Cell("old", True), Cell("new", True)]
+def _headings(*, drawn: bool) -> list[str]:
+    return ["difference", "interval", *([""] if drawn else []), "old", "new"]
 
 
 def _difference_cells(row: Difference, scale: float, margin: float | None) -> list[str | Cell]:
@@ -122,7 +120,7 @@ def _slices(result: "Evaluation") -> str:
         for part in shown
         for row in part.differences
     ]
-    headings = ["slice", *(["model"] if several else []), Cell(result.unit, True), *_headings(drawn=True)]
+    headings = ["slice", *(["model"] if several else []), result.unit, *_headings(drawn=True)]
     n_left = len(result.slices) - len(shown)
     left = f" {n_left:,} smaller slices are not shown." if n_left else ""
     return (
@@ -153,16 +151,11 @@ def _query(change: QueryChange, measure: str, kind: str, *, is_open: bool) -> st
         ]
         for moved in change.documents
     ]
-    headings: list[str | Cell] = [
-        "document",
-        *(Cell(name, True) for name in (kind, "old place", "new place")),
-        "moved",
-    ]
     values = f"{escape(measure)} {change.old:.4f} → {change.new:.4f} ({signed(change.difference)})"
     opened = " open" if is_open else ""
     return (
         f'<details class="query"{opened}><summary><b>{_text(change.qid)}</b>: {values}</summary>'
-        f"{table(headings, rows)}</details>"
+        f"{table(['document', kind, 'old place', 'new place', 'moved'], rows)}</details>"
     )
 
 

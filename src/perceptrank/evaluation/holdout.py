@@ -64,8 +64,9 @@ def evaluate(
     The queries should be others than those that the rankers have learned from, which is not checked.
 
     Of several, the first is the incumbent, which ranks now; the others are challengers, and the result says which of
-    them may replace it. All rank the same queries, in one pass over the data. A ranker that knows the names of its
-    features takes those columns of data that has others too.
+    them may replace it. All rank the same queries, in one pass over the data, and means are by query weight. A ranker
+    that knows the names of its features takes those columns of data that has others too. The masses in the trace of a
+    single ranker are 0.
 
     A log of clicks needs no grades: the measures ``preferences`` and ``clicks@k`` compare rankers by the clicks on
     lists that a policy has randomised. Impressions of the same ``user_query`` are not taken for independent.
@@ -91,12 +92,6 @@ def evaluate(
         Number of queries to keep, for each challenger and measure, that lost most.
     seed : int
         Seed of the resampling.
-
-    Returns
-    -------
-    Trace or Evaluation
-        For one ranker a trace whose masses are 0; for several an `Evaluation`. Means are weighted by the queries'
-        weights.
 
     Raises
     ------

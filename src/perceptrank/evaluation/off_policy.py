@@ -42,19 +42,39 @@ def _shown(block: QueryStream) -> _Shown:
     return _Shown(query[rows], rows, places[rows].astype(np.int64), propensity[rows], *policy_kinds(block))
 
 
-def agreed_preferences(block: QueryStream, clicked: Floats, scores: Floats) -> Floats:
-    """Return the value of `FairPreferences` for each impression; NaN without a pair whose order was random."""
+def agreed_preferences(block: QueryStream, clicked: Floats, scores: Floats, *, bounded: bool = False) -> Floats:
+    """Return the value of `FairPreferences` for each impression; NaN without a pair whose order was random.
+
+    If `bounded`, values are from 0 to 1: pairs count as much as they are random, 2 min(p, 1 - p), and so do rare ones.
+    """
     shown = _shown(block)
     chance = _order_chances(shown)
-    chosen = np.flatnonzero(np.abs(chance - 0.5) <= 0.5 - RAREST_ORDER + _ROUNDING)
+    rarest = 0.0 if bounded else RAREST_ORDER - _ROUNDING
+    chosen = np.flatnonzero(np.abs(chance - 0.5) < 0.5 - rarest)
     above, below, query = shown.row[chosen], shown.row[chosen + 1], shown.query[chosen]
     more = clicked[above] - clicked[below]
     agrees = (scores[above] > scores[below]).astype(float) - (scores[above] < scores[below])
-    credit = (np.abs(more) + more * agrees) / 2 / (2 * chance[chosen])
+    unit = np.minimum(chance, 1 - chance)[chosen] if bounded else 0.5
+    credit = (np.abs(more) + more * agrees) / 2 * unit / chance[chosen]
     # Pairs that are rarely in one order count 0: how many there are may depend on the order of another pair.
     n_pairs = np.bincount(shown.query[:-1][~np.isnan(chance)], minlength=len(block))
     is_known = np.bincount(query, minlength=len(block)) > 0
     return np.where(is_known, np.bincount(query, credit, len(block)) / np.maximum(n_pairs, 1), np.nan)
+
+
+def neighbour_clicks(block: QueryStream, n_places: int) -> tuple[Floats, Floats]:
+    """Return the clicks on the upper and on the lower of neighbours whose order was random, by the upper's place.
+
+    Both orders of two neighbours count alike, so that the ratio is that of examination if clicks are by position alone
+    and by the document.
+    """
+    shown = _shown(block)
+    chance, clicked = _order_chances(shown), np.asarray(block.clicked)
+    chosen = np.flatnonzero((np.abs(chance - 0.5) < 0.5) & (shown.place[:-1] <= n_places))
+    weight = np.minimum(chance, 1 - chance)[chosen] / chance[chosen]
+    rows, places = (shown.row[chosen], shown.row[chosen + 1]), shown.place[chosen] - 1
+    upper, lower = (np.bincount(places, weight * clicked[row], n_places).astype(np.float64) for row in rows)
+    return upper, lower
 
 
 def _order_chances(shown: _Shown) -> Floats:
@@ -73,7 +93,7 @@ def _order_chances(shown: _Shown) -> Floats:
     return np.select([are_neighbours & (kind == code) for code in (PAIRS, SHUFFLED, DRAWN)], orders, np.nan)
 
 
-def _weighted(block: QueryStream, clicked: Floats, scores: Floats, n_places: int) -> tuple[Floats, ...]:
+def weigh_places(block: QueryStream, clicked: Floats, scores: Floats, n_places: int) -> tuple[Floats, ...]:
     """Return, by impression and place, weights, credits of guesses, clicks, and 1 for what is used."""
     shown, n = _shown(block), len(block)
     kind, number = shown.kind[shown.query], shown.number[shown.query]
@@ -138,7 +158,7 @@ class ClickValues:
             raise missing_columns(block, str(measure), (PLACE, CLICKED))
         if not isinstance(measure, ExpectedClicks):
             return agreed_preferences(block, block.clicked, scores)
-        weights, credit, clicked, present = _weighted(block, block.clicked, scores, measure.n_places)
+        weights, credit, clicked, present = weigh_places(block, block.clicked, scores, measure.n_places)
         sums = self._sums.setdefault(measure, np.zeros((4, measure.n_places)))
         terms = np.stack([weights, weights**2, weights * clicked, present])
         width = weights.shape[1]

@@ -47,25 +47,16 @@ class RepeatedQueryError(ValueError):
         self.start = start
 
 
-class TwoValuesError(ValueError):
-    """A query whose documents do not agree on its value of a column; `row` of the current piece is the odd one."""
-
-    def __init__(self, column: str, qid: Any, row: int, value: Any, other: Any) -> None:
-        noun = "weights" if column == WEIGHT else f"values of {column}"
-        super().__init__(f"query {qid!r} has two {noun}, {value} and {other}")
-        self.row = row
-
-
 class ValuesOfQueries:
     """The values of columns per query in all pieces so far, to compare those of the next with."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._values: dict[str, dict[Any, Any]] = {name: {} for name in names}
 
-    def check(self, piece: Piece) -> None:
-        """Raise `TwoValuesError` unless a piece has one value for each query, the one that it had before."""
+    def find_contradiction(self, piece: Piece) -> tuple[int, str] | None:
+        """Return a row whose query has another value than before, and the problem; None if there is none."""
         if not len(piece.X):
-            return
+            return None
         starts: Ints = np.array(piece.starts, dtype=np.int64)
         sizes = np.diff(np.append(starts, len(piece.X)))
         for name, known in self._values.items():
@@ -78,7 +69,9 @@ class ValuesOfQueries:
             if (differ := differences(values, expected)).any():
                 row = int(np.argmax(differ))
                 qid = piece.qids[int(np.searchsorted(starts, row, side="right")) - 1]
-                raise TwoValuesError(name, qid, row, expected[row], values[row])
+                noun = "weights" if name == WEIGHT else f"values of {name}"
+                return row, f"query {qid!r} has two {noun}, {expected[row]} and {values[row]}"
+        return None
 
 
 class BlockAssembler:

@@ -2,11 +2,12 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import IO, Any, Protocol, cast
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import IO, Any, cast
 
 from perceptrank.io.errors import FormatError
 
@@ -31,16 +32,28 @@ _COMPRESSED, _REPEATED = 2, 1  # types of blocks; a repeated byte is stored once
 _LARGEST_BLOCK = 2**17
 
 
-class Readable(Protocol):
-    """A binary file that is read sequentially."""
+class CountingFile:
+    """A binary file that is read sequentially; `n_read` counts the bytes."""
+
+    def __init__(self, file: IO[bytes] | io.FileIO) -> None:
+        self._file, self.n_read = file, 0
+        self._readinto = getattr(file, "readinto", None)
 
     def read(self, size: int) -> bytes:
         """Read at most `size` bytes; none at the end of the file."""
-        ...
+        data: bytes = self._file.read(size) or b""
+        self.n_read += len(data)
+        return data
 
     def readinto(self, view: memoryview) -> int:
         """Read into a view and return the number of bytes."""
-        ...
+        if self._readinto is None:
+            data = self.read(len(view))
+            view[: len(data)] = data
+            return len(data)
+        n: int = self._readinto(view) or 0
+        self.n_read += n
+        return n
 
 
 class DecompressedFile:
@@ -51,7 +64,7 @@ class DecompressedFile:
     known not to be text. `name` and what is `expected` are for messages; `n_bytes` is 0 if the size is unknown.
     """
 
-    def __init__(self, file: Readable, name: str, n_bytes: int = 0, expected: str = "LETOR text") -> None:
+    def __init__(self, file: CountingFile, name: str, n_bytes: int = 0, expected: str = "LETOR text") -> None:
         self._file, self._name = file, name
         self._window_bytes = min(_LARGEST_WINDOW, max(_WINDOW_BYTES, _WINDOW_SHARE * n_bytes))
         start = file.read(_LONGEST_MAGIC)
@@ -61,7 +74,7 @@ class DecompressedFile:
             if start.startswith(magic):
                 raise FormatError(name, 1, 1, f"this is {kind}, not {expected}")
         known = (kind for magic, kind in _MAGIC.items() if start.startswith(magic))
-        self._kind = "zstd" if _starts_zstd_frame(start) else next(known, "")
+        self._kind = "zstd" if start[:4] == _ZSTD_MAGIC or _is_skipped(start) else next(known, "")
         self._pending = start if self._kind else b""  # data still to be decompressed
         self._ready = memoryview(b"" if self._kind else start)
         self._member = self._new_member() if self._kind else None
@@ -136,28 +149,17 @@ def zstandard(name: str) -> Any:
     return package
 
 
-@contextmanager
-def compressed_file(file: IO[bytes], path: str) -> Iterator[IO[bytes]]:
+def compressed_file(file: IO[bytes], path: str) -> AbstractContextManager[Any]:
     """Wrap a file opened for writing so that it is compressed according to the suffix of `path`."""
     if path.endswith(".gz"):
-        with gzip.GzipFile("", "wb", 6, file, mtime=0) as text:
-            yield cast(IO[bytes], text)
-    elif path.endswith(".bz2"):
-        with bz2.BZ2File(file, "wb") as text:
-            yield cast(IO[bytes], text)
-    elif path.endswith(".xz"):
-        with lzma.LZMAFile(file, "wb") as text:
-            yield cast(IO[bytes], text)
-    elif path.endswith(".zst"):
-        with zstandard(path).ZstdCompressor().stream_writer(file, closefd=False) as text:
-            yield text
-    else:
-        yield file
-
-
-def _starts_zstd_frame(data: bytes) -> bool:
-    """Return True for data that starts with a frame of zstd, which may be one to be skipped."""
-    return data[:4] == _ZSTD_MAGIC or _is_skipped(data)
+        return gzip.GzipFile("", "wb", 6, file, mtime=0)
+    if path.endswith(".bz2"):
+        return bz2.BZ2File(file, "wb")
+    if path.endswith(".xz"):
+        return lzma.LZMAFile(file, "wb")
+    if path.endswith(".zst"):
+        return cast(AbstractContextManager[Any], zstandard(path).ZstdCompressor().stream_writer(file, closefd=False))
+    return nullcontext(file)
 
 
 def _is_skipped(data: bytes, at: int = 0) -> bool:

@@ -23,12 +23,7 @@ _OVERLOADED = (429, 502, 503, 504)  # or starting, or what stands in between can
 class EngineError(OSError):
     """An engine that cannot be reached, or its complaint.
 
-    Attributes
-    ----------
-    status : int or None
-        Status of the answer, if there was one.
-    may_pass : bool
-        Whether the same request may succeed later.
+    `status` is that of the answer, if there was one; `may_pass` tells whether the same request may succeed later.
     """
 
     def __init__(self, message: str, status: int | None = None, *, may_pass: bool = False) -> None:
@@ -54,15 +49,9 @@ class Removal(NamedTuple):
 class EngineServer:
     """A server at an address, with credentials that no message shows.
 
-    Parameters
-    ----------
-    engine : str
-        Name of the engine, for messages.
-    url : str
-        Its address; it may hold credentials, as in https://user:password@host:9200. Else the environment variable
-        PERCEPTRANK_AUTHORIZATION is the value of the header Authorization, if it is set.
-    timeout : float
-        Seconds to wait for an answer.
+    `engine` is its name, for messages. The address may hold credentials, as in https://user:password@host:9200; else
+    the environment variable PERCEPTRANK_AUTHORIZATION is the value of the header Authorization, if it is set.
+    `timeout` is how many seconds to wait for an answer.
     """
 
     def __init__(self, engine: str, url: str, timeout: float) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, as_id_array
 from perceptrank.io.errors import FileFormatError, no_documents
-from perceptrank.io.parquet_columns import INDICES, METADATA, VALUES, import_pyarrow, read_columns
+from perceptrank.io.parquet_columns import INDICES, METADATA, VALUES, Chosen, import_pyarrow, read_columns
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
 from perceptrank.stream.columns import OF_IMPRESSIONS, QID, RELEVANCE, join_columns, optional_columns
@@ -146,7 +146,7 @@ def scan_parquet(
     20
     """
     check_positive_whole("max_bytes", max_bytes)
-    files, columns = read_columns(paths, qid, relevance, docid, weight, features, comments, missing)
+    files, columns = read_columns(paths, Chosen(qid, relevance, docid, weight, features, comments, missing))
 
     def start() -> Iterator[QueryStream]:
         queries = BlockAssembler(max_bytes, columns.names)
@@ -219,7 +219,7 @@ def read_parquet(
     >>> stream.n_features, stream.feature_names
     (2, ('f2', 'f5'))
     """
-    files, columns = read_columns(paths, qid, relevance, docid, weight, features, comments, missing)
+    files, columns = read_columns(paths, Chosen(qid, relevance, docid, weight, features, comments, missing))
     n_bytes = sum(columns.n_bytes(file) for file in files)
     if n_bytes > free_memory():
         raise MemoryError(

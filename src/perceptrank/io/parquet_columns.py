@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -113,28 +113,29 @@ _LIMIT_PER_BYTE = 1000  # of the file: data that can be compressed further is ha
 _LEAST_LIMIT = 256 * 2**20
 
 
-def read_columns(
-    paths: PathLike | Iterable[PathLike],
-    qid: str,
-    relevance: str,
-    docid: str | None,
-    weight: str | None,
-    features: str | Sequence[str] | None,
-    comments: bool,
-    missing: str,
-) -> tuple[list[str], "Columns"]:
+class Chosen(NamedTuple):
+    """Choice of the columns by the caller: parameters of `read_parquet`."""
+
+    qid: str = "qid"
+    relevance: str = "relevance"
+    docid: str | None = None
+    weight: str | None = None
+    features: str | Sequence[str] | None = None
+    comments: bool = False
+    missing: str = "error"
+
+
+def read_columns(paths: PathLike | Iterable[PathLike], chosen: Chosen) -> tuple[list[str], "Columns"]:
     """Resolve paths to files and read their columns, which must be the same in all files."""
     files = find_paths(paths, "Parquet files")
-    check_choice("missing", missing, MISSING)
-    chosen = [features] if isinstance(features, str) else None if features is None else [*map(str, features)]
-    each = [Columns(file, qid, relevance, docid, weight, chosen, comments) for file in files]
+    check_choice("missing", chosen.missing, MISSING)
+    each = [Columns(file, chosen) for file in files]
     for file, columns in zip(files[1:], each[1:], strict=True):
         columns.check_like(each[0], file)
     for file, columns in zip(files, each, strict=True):
         if columns.texts:
             warnings.warn(f"{file}: columns of text are no features: {', '.join(columns.texts)}", stacklevel=3)
             break
-    each[0].keep_missing, each[0].zero_missing = missing in ("keep", "zero"), missing == "zero"
     each[0].dtype = np.result_type(*(columns.dtype for columns in each))
     return files, each[0]
 
@@ -146,40 +147,34 @@ class Columns:
     features by default. `dtype` is float32 if it holds all features exactly, else float64.
     """
 
-    def __init__(
-        self,
-        path: str,
-        qid: str,
-        relevance: str,
-        docid: str | None,
-        weight: str | None,
-        features: Sequence[str] | None,
-        comments: bool,
-    ) -> None:
+    def __init__(self, path: str, chosen: Chosen) -> None:
         pa, _ = import_pyarrow()
+        qid, relevance, docid, weight, features, comments, missing = chosen
+        if features is not None:
+            features = [features] if isinstance(features, str) else [*map(str, features)]
         with content_of(path):
             schema = open_parquet(path).schema_arrow
             index = index_columns(schema)
             written, self._sparse_width, described = _read_metadata(schema)
         has_clicks = {PLACE, CLICKED} <= set(schema.names)
         self._qid, self._relevance = qid, None if has_clicks and relevance not in schema.names else relevance
-        self._width, self.keep_missing, self.zero_missing = 0, False, False
+        self._width, self._keep_missing, self._zero_missing = 0, missing != "error", missing == "zero"
         free = set(schema.names) - {qid, relevance, *(features or ())}
         recognized = recognized_columns(free).keys() | (described & free)
         self._columns = {
             name: name for name in optional_columns() if name in recognized - {"" if comments else COMMENT}
         }
-        self._columns |= {name: chosen for name, chosen in ((DOCID, docid), (WEIGHT, weight)) if chosen}
+        self._columns |= {name: column for name, column in ((DOCID, docid), (WEIGHT, weight)) if column}
         apart = (qid, relevance, COMMENT, *self._columns.values(), *index)
         others = [name for name in schema.names if name not in apart]
         self.texts = [name for name in others if features is None and _is_text(pa, schema.field(name).type)]
         numbers = [name for name in others if name not in self.texts]
         self.features = numbers or ([] if has_clicks else others) if features is None else list(features)
         known = set(schema.names)
-        if missing := [name for name in self._needed if name not in known]:
+        if absent := [name for name in self._needed if name not in known]:
             raise FileFormatError(
                 path,
-                f" has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. `qid=…`, "
+                f" has no column {', '.join(map(repr, absent))}; it has {', '.join(schema.names)}. `qid=…`, "
                 "`relevance=…` and `features=…` name the columns",
             )
         if len(known) < len(schema.names):
@@ -261,7 +256,7 @@ class Columns:
                 if batch is None:
                     return
                 columns = dict(zip(names, batch.select(names).columns, strict=True))
-                needed = set(names) - set(self.features if self.keep_missing and not self._is_list else ())
+                needed = set(names) - set(self.features if self._keep_missing and not self._is_list else ())
                 needed -= {column for name, column in self._columns.items() if find_column(name).may_be_missing}
                 for name, column in columns.items():
                     if column.null_count and name in needed:
@@ -282,9 +277,9 @@ class Columns:
         self._width = self._width or X.shape[1]
         if self._width != X.shape[1]:
             raise ValueError(f"feature lists must have one length, got {self._width} and {X.shape[1]}")
-        if self.zero_missing:
+        if self._zero_missing:
             X = without_missing(X)
-        check_finite(X, self.names, keep_missing=self.keep_missing)
+        check_finite(X, self.names, keep_missing=self._keep_missing)
         ids = as_identifiers(columns[self._qid].to_numpy(zero_copy_only=False))
         starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
         values: dict[str, Values] = {}
@@ -402,7 +397,7 @@ def default_columns(
     path: str, qid: str = "qid", relevance: str = "relevance", docid: str | None = None, weight: str | None = None
 ) -> tuple[list[str], list[str]]:
     """Return the columns of a Parquet file, or of the first in a folder or pattern, that are features, and texts."""
-    columns = Columns(str(find_files(path)[0]), qid, relevance, docid, weight, None, False)
+    columns = Columns(str(find_files(path)[0]), Chosen(qid, relevance, docid, weight))
     return columns.features, columns.texts
 
 

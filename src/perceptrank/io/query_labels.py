@@ -62,18 +62,14 @@ def read_labels(
         except FileFormatError as problem:  # the column may be in the other tables
             error = error or problem
             continue
-        return _as_numbers(_join_labels(pairs, column))
+        labels: dict[Any, Any] = {}
+        for path, (query, value) in pairs:
+            if labels.setdefault(query, value) != value:
+                rule = f": column {column!r} must have one value per query, got {labels[query]!r} and {value!r}"
+                raise FileFormatError(path, f"{rule} for query {query!r}")
+        return _as_numbers(labels)
     assert error is not None
     raise error
-
-
-def _join_labels(pairs: list[tuple[str, tuple[Any, Any]]], column: str) -> dict[Any, Any]:
-    labels: dict[Any, Any] = {}
-    for path, (query, value) in pairs:
-        if labels.setdefault(query, value) != value:
-            problem = f": column {column!r} must have one value per query, got {labels[query]!r} and {value!r}"
-            raise FileFormatError(path, f"{problem} for query {query!r}")
-    return labels
 
 
 def _pairs(file: Source, column: str, qid: str | None) -> Iterator[tuple[Any, Any]]:

@@ -173,7 +173,7 @@ class Store(QueryStream):
 
     def _copy_features(self, start: int, stop: int) -> AnyFeatures:
         """Copy the features of a range of queries, one segment after the other."""
-        values, indices, starts = (GrowingArray(dtype) for dtype in (self._dtype, np.int32, np.int64))
+        values, indices, starts = (GrowingArray(dtype) for dtype in (self._manifest["dtype"], np.int32, np.int64))
         n_documents = 0
         for part in self._parts(start, stop):
             X = part.X
@@ -192,7 +192,8 @@ class Store(QueryStream):
 
     def __repr__(self) -> str:
         segments = "1 segment" if self.n_segments == 1 else f"{self.n_segments} segments"
-        sparse = f", {self._n_nonzeros} non-zeros" if self.is_sparse else ""
+        n_nonzeros = sum(segment.get("nonzeros", 0) for segment in self._manifest["segments"])
+        sparse = f", {n_nonzeros} non-zeros" if self.is_sparse else ""
         counts = f"{self.n_queries} queries, {self.n_documents} documents, {self.n_features} features"
         return f"Store({str(self.path)!r}, {segments}, QueryStream({counts}{sparse}))"
 
@@ -200,14 +201,6 @@ class Store(QueryStream):
     def is_sparse(self) -> bool:
         """True if the features are sparse."""
         return bool(self._manifest["sparse"])
-
-    @property
-    def _n_nonzeros(self) -> int:
-        return sum(segment["nonzeros"] for segment in self._manifest["segments"])
-
-    @property
-    def _dtype(self) -> str:
-        return str(self._manifest["dtype"])
 
     @property
     def n_segments(self) -> int:

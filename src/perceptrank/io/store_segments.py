@@ -253,7 +253,9 @@ def _write_segment(
         "queries": n_queries,
         "documents": n_documents,
         **({"nonzeros": n_nonzeros} if head["sparse"] else {}),
-        "grades": None if grades is None else {_grade_name(grade): grades[grade] for grade in sorted(grades)},
+        "grades": None
+        if grades is None
+        else {str(int(grade)) if grade.is_integer() else repr(grade): grades[grade] for grade in sorted(grades)},
         "qids": identities.dtype.str,
         "files": {kind: file.describe() for kind, file in files.items()},
     }
@@ -298,10 +300,6 @@ def _count_grades(grades: dict[float, int] | None, block: QueryStream) -> dict[f
     for grade, count in zip(*np.unique(block.relevance, return_counts=True), strict=True):
         grades[float(grade)] = grades.get(float(grade), 0) + int(count)
     return grades if len(grades) <= _MAX_COUNTED_GRADES else None
-
-
-def _grade_name(grade: float) -> str:
-    return str(int(grade)) if grade.is_integer() else repr(grade)
 
 
 def _as_storable(qids: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

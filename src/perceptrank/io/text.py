@@ -7,7 +7,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from perceptrank.io.compression import DecompressedFile
+from perceptrank.io.compression import CountingFile, DecompressedFile
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor.codes import HASH, NEWLINE
 from perceptrank.io.letor.parsing import is_blank
@@ -68,8 +68,7 @@ class TextReader:
     """Reads several files in chunks of whole lines.
 
     `on_empty` is called with a `FormatError` for every empty file; `expected` is what files should be, for messages.
-    Chunks have about `chunk_bytes`.
-    `n_read` is the number of bytes read so far, before decompression, of `n_bytes`, which is 0 if unknown.
+    Chunks have about `chunk_bytes`. All files have `n_bytes`, which is 0 if unknown.
     """
 
     def __init__(
@@ -81,10 +80,15 @@ class TextReader:
     ) -> None:
         self.files = files
         self._on_empty, self._expected, self._chunk_bytes = on_empty, expected, chunk_bytes or _CHUNK_BYTES
-        self.n_read = 0
+        self._opened: list[CountingFile] = []
         sizes = [size_in_bytes(file) for file in files]
         self.n_bytes = 0 if None in sizes else sum(size or 0 for size in sizes)
         self._spare: list[Bytes] = []
+
+    @property
+    def n_read(self) -> int:
+        """Number of bytes read so far, before decompression."""
+        return sum(file.n_read for file in self._opened)
 
     def release(self, chunk: Chunk) -> None:
         """Reuse the buffer of a chunk that is no longer needed."""
@@ -103,11 +107,13 @@ class TextReader:
     def _chunks_of(self, file: IO[bytes] | io.FileIO, number: int) -> Iterator[Chunk]:
         name = display_name(self.files[number])
         n_bytes = size_in_bytes(self.files[number]) or 0
-        source = DecompressedFile(_CountingFile(file, self), name, n_bytes, self._expected)
+        self._opened.append(CountingFile(file))
+        source = DecompressedFile(self._opened[-1], name, n_bytes, self._expected)
         line, size = 1, self._chunk_bytes
         kept = np.empty(0, np.uint8)
         while True:
-            text = self._buffer(size)
+            has_spare = size == self._chunk_bytes and self._spare
+            text = self._spare.pop() if has_spare else np.zeros(_buffer_size(size), np.uint8)
             start, full = PADDING, PADDING + size
             stop = start + len(kept)
             text[start:stop] = kept
@@ -140,36 +146,9 @@ class TextReader:
             while size <= len(kept):
                 size *= 2
 
-    def _buffer(self, size: int) -> Bytes:
-        if size == self._chunk_bytes and self._spare:
-            return self._spare.pop()
-        return np.zeros(_buffer_size(size), np.uint8)
-
 
 def _buffer_size(n_bytes: int) -> int:
     return n_bytes + 2 * PADDING + 1
-
-
-class _CountingFile:
-    """A file that adds the bytes read from it to a reader's count."""
-
-    def __init__(self, file: IO[bytes] | io.FileIO, reader: TextReader) -> None:
-        self._file, self._reader = file, reader
-        self._readinto = getattr(file, "readinto", None)
-
-    def read(self, size: int) -> bytes:
-        data: bytes = self._file.read(size) or b""
-        self._reader.n_read += len(data)
-        return data
-
-    def readinto(self, view: memoryview) -> int:
-        if self._readinto is None:
-            data = self.read(len(view))
-            view[: len(data)] = data
-            return len(data)
-        n: int = self._readinto(view) or 0
-        self._reader.n_read += n
-        return n
 
 
 def _distance_to_newline(text: Bytes, start: int, end: int) -> int:

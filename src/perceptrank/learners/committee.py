@@ -117,15 +117,8 @@ def combine(weights: Floats, members: FloatRows, successes: Floats, right: float
             mean[k] /= whole
 
 
-def room_for_pairs(longest: int) -> tuple[IntRows]:
-    """Return room for all pairs of a query of so many documents."""
-    return (np.empty((longest * longest // 2 + 1, 2), np.int64),)
-
-
 class CommitteeModel(Model):
     """The model of a committee; its weights are those of the current hypothesis."""
-
-    __slots__ = ()
 
     @property
     def coefficients(self) -> Floats:
@@ -142,13 +135,6 @@ class CommitteePerceptron(CompiledLearner):
     current hypothesis, w += learning_rate (x_i - x_j); before that, it is offered to a committee of those with the most
     successes in a row. Rankings are by the mean of the committee and the current hypothesis, weighted by successes. A
     query takes memory for all its pairs. The weight of a query multiplies its steps, and the successes of its pairs.
-
-    Parameters
-    ----------
-    n_members : int
-        Size of the committee.
-    seed : int
-        Seed of the order of pairs.
 
     References
     ----------
@@ -173,7 +159,7 @@ class CommitteePerceptron(CompiledLearner):
     takes = "pairs"
     depends_on_rate = False
     average: ClassVar[bool] = False  # type: ignore[misc]
-    kernel = Pass(committee_pass, (0, 0, 2), room_for_pairs)
+    kernel = Pass(committee_pass, (0, 0, 2), lambda longest: (np.empty((longest * longest // 2 + 1, 2), np.int64),))
 
     n_members: int = 20
     _: KW_ONLY
@@ -181,7 +167,6 @@ class CommitteePerceptron(CompiledLearner):
     seed: int = 0
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         check_room(f"a committee of {self.n_members}", self.n_members * (n_features + 1))
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "successes": np.zeros(self.n_members), "current": np.zeros(1)}

@@ -66,6 +66,15 @@ class Learner(Estimator):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
+        The measure that is learned. While learning, tied documents always count as ranked in the worst order; a
+        measure's own policies are for recording.
+    class_order : "score", "mean", or "index"
+        Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
+    n_members : int
+        Number of members.
+    seed : int
+        Seed of all that is drawn at random.
 
     Attributes
     ----------
@@ -97,6 +106,26 @@ class Learner(Estimator):
         Parameters that cannot change once something was learned.
     model_class : type
         Class of its model, of its own if it ranks in a way of its own.
+
+    Notes
+    -----
+    Arguments that mean the same in all methods:
+
+    - `X`: documents, an array of shape (documents, features), a sparse matrix or a data frame.
+    - `stream`: a `QueryStream`; to learn from, also an iterable of blocks.
+    - `qid`, `group`: query of each document, or number of documents of each query. Without them, X is one query.
+    - `model`: a `Model` of a learner with the same settings.
+    - `document`: what `as_document` returned.
+    - `margin`, `comparator`: margin of a separable stream, or of any unit vector on it; or norm and cumulative
+      surrogate of some fixed ranker, a `Comparator` or a pair. Give one of the two.
+    - `diameter`, `radius`: those of the stream; give either, since 2R bounds the diameter if that is unknown.
+    - `n_documents`: most documents of a query, if known. Bounds are then smaller, as one ranking of m documents loses
+      at most 1 - 1 / m in AP and 1 - 1 / log2(1 + m) in NDCG (without a cut-off before m).
+
+    Methods raise `ValueError` if a grade, feature or weight is invalid, features are not those that were learned
+    before, or scores overflow; `TypeError` if features are sparse and the learner takes dense ones only; and
+    `AttributeError` if nothing was learned that could be returned. An error or an interrupt leaves the learner as it
+    was before the call.
 
     Examples
     --------
@@ -200,15 +229,8 @@ class Learner(Estimator):
 
         Parameters
         ----------
-        model : Model
-            Of a learner with the same settings.
         after : Model, optional
-            What it follows on.
-
-        Raises
-        ------
-        RuntimeError
-            If it follows on another model than the current one.
+            What it follows on; `RuntimeError` is raised if that is not the current one.
         """
         _check_model(self, model)
         with self._lock:
@@ -217,13 +239,7 @@ class Learner(Estimator):
             self._model = model
 
     def with_model(self, model: Model) -> Self:
-        """Return a learner with these settings and the given model.
-
-        Parameters
-        ----------
-        model : Model
-            What it has learned; the two share it until one learns more.
-        """
+        """Return a learner with these settings and the given model; the two share it until one learns more."""
         _check_model(self, model)
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__, _model=model, _lock=RLock())
@@ -234,14 +250,13 @@ class Learner(Estimator):
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
         """Learn from a stream in one pass: rank each query, record the measures, then learn from its grades.
 
-        An error or an interrupt leaves the learner as it was before the call (before the block, for an iterable of
-        blocks). Other threads see the state before the call until it returns; if they learn too, they wait.
+        Queries are learned in their order. If they have weights, these scale what is learned from each of them
+        (docs/learners/inputs.md says how), and the trace's means are weighted. An error in one of several blocks does
+        not undo those before it. Other threads see the state before the call until it returns; if they learn too, they
+        wait. Warns if, the first time, features differ so much in spread that the largest decide alone.
 
         Parameters
         ----------
-        stream : QueryStream or iterable of blocks
-            The queries, in the order of learning. If they have weights, these scale what is learned from each query
-            (docs/learners/inputs.md says how), and the trace's means are weighted.
         measures : str, Measure or list of them, optional
             Measures to record; by default the measure that is learned, or NDCG@10, and none if there are no grades.
 
@@ -249,19 +264,6 @@ class Learner(Estimator):
         -------
         Trace
             Each measure's value for every query, of the ranking before its grades were known.
-
-        Raises
-        ------
-        ValueError
-            If there are no queries, a grade or feature is invalid, the features are not those that were learned before,
-            the query weights are not accepted, or scores overflow.
-        TypeError
-            If `stream` is none, or has sparse features and the learner takes dense ones only.
-
-        Warns
-        -----
-        UserWarning
-            If, the first time, features differ so much in spread that the largest decide alone.
         """
         recorded = None if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
@@ -278,26 +280,14 @@ class Learner(Estimator):
         return Trace.concatenate(traces)
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:
-        """Learn from one query; return whether there was an update.
-
-        An error or an interrupt leaves the learner as it was before the call.
+        """Learn from one query; return whether there was an update. `TypeError` is raised if it learns from clicks.
 
         Parameters
         ----------
-        X : array of shape (documents, features), sparse matrix or data frame
-            The documents.
         relevance : array of shape (documents,)
-            Their grades.
+            Grades of the documents.
         weight : float
             Weight of the query, which scales what is learned from it; with 0, nothing is.
-
-        Raises
-        ------
-        ValueError
-            If there are no documents, a grade, feature or weight is invalid, the features are not those that were
-            learned before, or scores overflow.
-        TypeError
-            If the features are sparse and the learner takes dense ones only, or it learns from clicks.
         """
         if takes_clicks(self):
             raise TypeError(f"{self.name} learns from clicks: show a list with `show`, then call `learn_clicks`")
@@ -340,24 +330,16 @@ class Learner(Estimator):
 
         Parameters
         ----------
-        diameter, radius : float, optional
-            Those of the stream; give either, since 2R bounds the diameter if that is unknown.
-        margin : float, optional
-            Margin of a separable stream; give this or `comparator`.
-        comparator : Comparator or (norm, loss), optional
-            Norm and cumulative surrogate of some fixed ranker.
         largest_weight : float > 0
             Largest weight of a query; the bound is then that of the sum of losses times weights, and so must be the
             comparator's loss.
-        n_documents : int, optional
-            Most documents of a query, if known: the bound is then smaller, as one ranking of m documents loses at most
-            1 - 1 / m in AP and 1 - 1 / log2(1 + m) in NDCG (without a cut-off before m).
 
         Raises
         ------
         ValueError
             If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
-            positive number, or not exactly one of `margin` and `comparator` is given.
+            positive number, or not exactly one of `margin` and `comparator` is given; for `certificate`, also if
+            settings have changed since learning began.
         """
         from perceptrank.theory.guarantees import guarantee
 
@@ -395,26 +377,6 @@ class Learner(Estimator):
         losses and the longest step are weighted, and a comparator's loss must be. If shards were learned side by side
         (`perceptrank.distributed`), S and the losses of each count by its weight in the mixture, and so must a
         comparator's loss: Theorem D.
-
-        Parameters
-        ----------
-        margin : float, optional
-            Margin of the stream, or of any unit vector on it; give this or `comparator`.
-        comparator : Comparator or (norm, loss), optional
-            Norm and cumulative surrogate of some fixed ranker.
-        diameter, radius : float, optional
-            Those of the stream.
-        n_documents : int, optional
-            Most documents of a query, if known: `loss_bound` is then smaller.
-
-        Raises
-        ------
-        AttributeError
-            If nothing was learned.
-        ValueError
-            If the learner has no theorem of this kind, settings have changed since learning began, the comparator does
-            not belong to it, an argument is not a positive number, or not exactly one of `margin` and `comparator` is
-            given.
         """
         from perceptrank.theory.guarantees import certificate
 
@@ -429,21 +391,8 @@ class Learner(Estimator):
     ) -> Floats:
         """Return one score per document; the larger, the better.
 
-        Before anything was learned, they are those by the initial weights, all 0 if there are none.
-
-        Parameters
-        ----------
-        X : array of shape (documents, features), sparse matrix, data frame or QueryStream
-            The documents.
-        qid, group : array, optional
-            Query of each document, or number of documents of each query, for transforms within queries. Without them, X
-            is one query.
-
-        Raises
-        ------
-        ValueError
-            If a feature is invalid, the features are not those that were learned, both `qid` and `group` are given, or
-            scores overflow.
+        Before anything was learned, they are those by the initial weights, all 0 if there are none. X may be a
+        `QueryStream`. Transforms within queries need `qid` or `group`, if there are several; give one of them.
         """
         if isinstance(X, QueryStream):
             return self.scores(X)
@@ -454,24 +403,12 @@ class Learner(Estimator):
         return model.predict(features, names, qid, group)
 
     def scores(self, stream: QueryStream) -> Floats:
-        """Return the scores of all documents of a stream, features transformed query by query.
-
-        Parameters
-        ----------
-        stream : QueryStream
-            Its grades are not looked at.
-        """
+        """Return the scores of all documents of a stream, features transformed query by query; it needs no grades."""
         model = ready_model(self, stream.n_features, stream.feature_names, sparse=stream.is_sparse)
         return model.scores(stream)
 
     def rank(self, X: npt.ArrayLike) -> Ints:
-        """Return the rows of the documents of one query, best first; those of equal scores keep the input order.
-
-        Parameters
-        ----------
-        X : array of shape (documents, features), sparse matrix or data frame
-            The documents.
-        """
+        """Return the rows of the documents of one query, best first; those of equal scores keep the input order."""
         return np.argsort(-self.predict(X), kind="stable")
 
     # What was learned
@@ -551,29 +488,12 @@ class Learner(Estimator):
         write_model(path, self.as_document())
 
     def as_document(self, model: Model | None = None) -> dict[str, Any]:
-        """Return the model as a dictionary of plain values, as `save` writes it.
-
-        Parameters
-        ----------
-        model : Model, optional
-            Another model than the current one.
-        """
+        """Return the model, by default the current one, as a dictionary of plain values, as `save` writes it."""
         return document_of(self, self._model if model is None else model)
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
-        """Restore the model that `as_document` converted.
-
-        Parameters
-        ----------
-        document : dict
-            As `as_document` returns it.
-
-        Raises
-        ------
-        ValueError, KeyError, or TypeError
-            If the document is inconsistent or incomplete.
-        """
+        """Restore the model of a document; raise `ValueError`, `KeyError` or `TypeError` if it is inconsistent."""
         return restore_learner(cls, document)
 
     def _repr_html_(self) -> str:

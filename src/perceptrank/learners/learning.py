@@ -198,8 +198,8 @@ def learn_transforms(learner: Learner, model: Model, X: AnyFeatures, offsets: In
     """Return features after the transforms of a model, which learn from them first."""
     if not model.transforms:
         return X
-    names = model.feature_names
-    return transformed(named(model, model.transforms, names), X, offsets, names, learning=learner.learns)
+    names, learning = model.feature_names, learner.learns and not model.is_held
+    return transformed(named(model, model.transforms, names), X, offsets, names, learning=learning)
 
 
 def learn_arrays(
@@ -324,5 +324,4 @@ def magnitudes(X: SparseFeatures) -> Floats:
 @cache
 def one_query(m: int) -> Ints:
     """Return the offsets of a block that is a single query."""
-    offsets: Ints = read_only(np.array([0, m]))
-    return offsets
+    return read_only(np.array([0, m]))

@@ -36,24 +36,16 @@ def card_of(learner: "Learner") -> str:
     names, top = _names(state, len(weights)), abs(float(weights[largest[0]]))
     rows: list[list[CardCell]] = []
     for k in largest.tolist():
-        weight = float(weights[k])
-        rows.append(
-            [
-                names[k] if names else f"weight {k + 1}",
-                weight,
-                Bar(abs(weight) / top, RISING if weight > 0 else FALLING),
-            ]
-        )
+        name, weight = names[k] if names else f"weight {k + 1}", float(weights[k])
+        rows.append([name, weight, Bar(abs(weight) / top, RISING if weight > 0 else FALLING)])
     unit = "transformed feature" if state.all_transforms else "feature"
     return card(title, lines, [unit, "weight", ""], rows)
 
 
 def _names(state: "Model", n_weights: int) -> tuple[str, ...] | None:
-    names = state.feature_names
-    if names is None:
-        if max(state.n_inputs, n_weights) > _MOST_NAMES:
-            return None
-        names = tuple(f"f{place}" for place in range(1, state.n_inputs + 1))
+    if state.feature_names is None and max(state.n_inputs, n_weights) > _MOST_NAMES:
+        return None
+    names = state.input_names()
     for transform in state.all_transforms:
         renamed = transform.output_names(names)
         if renamed is None:

@@ -136,5 +136,4 @@ class NumpyLearner(Learner):
         if not np.isfinite(taught).all():
             worst = taught[~np.isfinite(taught)][0]
             raise ValueError(f"update of {type(self).__name__} must return finite numbers, got {worst}")
-        step: Floats = taught @ documents.astype(np.float64) if per_document else taught
-        return step
+        return taught @ documents.astype(np.float64) if per_document else taught

@@ -40,50 +40,39 @@ def perceptron_pass(
 ) -> int:
     """Rank each query as a whole, then learn from one document after the other; return how many queries were learned.
 
-    A round is a document. A query that overflows is undone, except for AdaGrad's squares.
+    A round is a document.
     """
     averaging, learning_rate = settings
     X, relevance, offsets, _ = block
     weights, total, tally, squares = state
     _, masses = record
-    scores, step, mean, before, total_before = scratch[0][0], scratch[2][0], scratch[2][1], scratch[2][2], scratch[2][3]
+    scores, step, mean = scratch[0][0], scratch[2][0], scratch[2][1]
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
             return q
-        weight = masses[q]
+        weight, updates = masses[q], tally[UPDATES]
         if weight == 0.0:
             continue
-        for j in range(len(weights)):
-            before[j], total_before[j] = weights[j], total[j]
-        rounds, updates, largest = tally[ROUNDS], tally[UPDATES], tally[LARGEST_REACH]
-        reach, steps = tally[SQUARED_REACH], tally[SQUARED_STEPS]
-        finite = True
         for i in range(start, stop):
             label = 1.0 if relevance[i] > 0.0 else -1.0
             score = score_row(X, i, weights)
-            finite = math.isfinite(score)
-            if finite and label * score <= 0.0:
+            if not math.isfinite(score):
+                return q
+            if label * score <= 0.0:
                 for j in range(len(weights)):
                     step[j] = -label * X[i, j] * weight
                 length = squared_norm(step)
                 adapt(step, squares)
-                finite = length <= LARGEST_SQUARED_NORM and take_step(weights, step, learning_rate)
+                if not length <= LARGEST_SQUARED_NORM or not take_step(weights, step, learning_rate):
+                    return q
                 tally[UPDATES] += 1.0
                 tally[SQUARED_REACH] += length
                 tally[SQUARED_STEPS] += length
                 tally[LARGEST_REACH] = max(tally[LARGEST_REACH], length / weight)
-            if not finite:
-                break
             tally[ROUNDS] += 1.0
             for j in range(len(weights)):
                 total[j] += weight * weights[j]
-        if not finite:
-            for j in range(len(weights)):
-                weights[j], total[j] = before[j], total_before[j]
-            tally[ROUNDS], tally[UPDATES], tally[LARGEST_REACH] = rounds, updates, largest
-            tally[SQUARED_REACH], tally[SQUARED_STEPS] = reach, steps
-            return q
         masses[q] = weight * (tally[UPDATES] - updates)
         tally[MASS] += masses[q]
         tally[UPDATE_WEIGHT] += masses[q]
@@ -122,7 +111,7 @@ class Perceptron(CompiledLearner):
     depends_on_rate = False
     reads_labels = True
     theorem = theorems.perceptron()
-    kernel = Pass(perceptron_pass, (1, 0, 4))
+    kernel = Pass(perceptron_pass, (1, 0, 2))
 
     learning_rate: float = 1.0
 

@@ -54,13 +54,6 @@ def register(kind: Kind) -> Kind:
         It has an `algorithm` that no other learner has, in lower-case letters, digits and hyphens, and can be
         constructed without arguments (with nothing but a learner, if it wraps one).
 
-    Raises
-    ------
-    TypeError
-        If `kind` is no learner, or cannot be constructed.
-    ValueError
-        If its `algorithm` is no such name, or is taken.
-
     Examples
     --------
     >>> import perceptrank as pr
@@ -94,11 +87,6 @@ def unregister(name: str) -> None:
     ----------
     name : str
         Its `algorithm`.
-
-    Raises
-    ------
-    ValueError
-        If no learner of that name was registered.
 
     Examples
     --------
@@ -234,17 +222,12 @@ def from_document(document: dict[str, Any]) -> Learner:
 def load(path: str | Path) -> Learner:
     """Read a model that `save` wrote; it goes on learning as if it had never stopped.
 
+    Raises `FormatError` if the file is not a model, or is damaged, or its learner is unknown.
+
     Parameters
     ----------
     path : str or Path
         The model file.
-
-    Raises
-    ------
-    FormatError
-        If it is not a model, or is damaged, or its learner is unknown.
-    OSError
-        If it cannot be read.
 
     Examples
     --------

@@ -150,7 +150,6 @@ def read_rows(
 class RidgeModel(Model):
     """The model of ridge regression."""
 
-    __slots__ = ()
     never_negative = ("units", "sums", "counts")
 
 
@@ -207,7 +206,6 @@ class OnlineRidge(CompiledLearner):
     target: str = "grades"
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         check_room(f"the inverse matrix of {n_features} features", n_features * (n_features + 1) // 2)
         inverse = np.zeros(n_features * (n_features + 1) // 2)
         lengths = np.arange(n_features, 0, -1)

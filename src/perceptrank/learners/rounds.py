@@ -88,8 +88,7 @@ def close_dense(
     """Move the weights against the coefficients, times the weight of the query, if mass > 0, and count the round.
 
     If the learner forgets, weights and total shrink before the step, by exp(-rate * mass * the weight of the query).
-    Returns False, before anything but AdaGrad's squares and what is shrunk has changed, if mass is negative or a step
-    or weight too large.
+    Returns False if mass is negative, or a step or weight too large: the state is then not that of any moment.
     An adapted step has the reach of its product with the step before it was adapted, so that a relative margin is in
     units of what a step does to the scores.
     """
@@ -152,14 +151,10 @@ def close_dense(
 
 @helper
 def take_step(weights: Floats, step: Floats, learning_rate: float) -> bool:
-    """Subtract learning_rate * step from the weights, unless they grow too large; overwrites step."""
+    """Subtract learning_rate * step from the weights; return whether they are within bounds."""
     for j in range(len(weights)):
-        step[j] = weights[j] - learning_rate * step[j]
-    if not squared_norm(step) <= LARGEST_SQUARED_NORM:
-        return False
-    for j in range(len(weights)):
-        weights[j] = step[j]
-    return True
+        weights[j] -= learning_rate * step[j]
+    return squared_norm(weights) <= LARGEST_SQUARED_NORM
 
 
 @helper

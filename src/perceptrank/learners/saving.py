@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from perceptrank.io.model_file import whole_number
-from perceptrank.learners.model import Model, width_of
+from perceptrank.learners.model import Model, named, width_of
 from perceptrank.learners.sklearn_adapter import Estimator
 from perceptrank.learners.starting import SIGNS, as_initial, as_signs, initial_as_plain, initial_from_plain
 from perceptrank.measures import Measure
@@ -47,6 +47,7 @@ def document_of(learner: Learner, model: Model) -> dict[str, Any]:
         "transforms": as_plain(model.transforms),
         "state": model.as_plain() if model.has_begun else None,
         **members,
+        **({"zero_missing": True} if model.zero_missing else {}),
     }
 
 
@@ -116,6 +117,9 @@ def _restore_model(learner: Learner, model: Model, document: dict[str, Any]) -> 
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise ValueError("feature_names must be a list of names, or null")
     model.feature_names = tuple(names) if names else None
+    model.zero_missing = document.get("zero_missing", False)
+    if not isinstance(model.zero_missing, bool):
+        raise ValueError(f"zero_missing must be true or false, got {model.zero_missing!r}")
     model.transforms = make_transforms(from_plain(document["transforms"]))
     if state is None:
         return
@@ -136,7 +140,8 @@ def _restore_model(learner: Learner, model: Model, document: dict[str, Any]) -> 
     X: Any = np.zeros((1, n_columns))
     if model.takes_sparse:
         X = SparseFeatures([], [], [0, 0], n_columns)
-    for transform in model.transforms:  # raises if it was learned from another number of features
+    # Raises if a transform was learned from another number of features.
+    for transform in model.transforms if takes_any else named(model, model.transforms, model.feature_names):
         X = transform.apply(X, np.array([0, 1]))
     if isinstance(X, SparseFeatures) != model.is_sparse:
         raise ValueError("weights must be sparse exactly when the transforms produce sparse features")

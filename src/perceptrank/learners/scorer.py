@@ -72,11 +72,6 @@ def make_scorer(measure: MeasureLike, *, qid: npt.ArrayLike | None = None) -> Sc
     qid : array of shape (documents,), optional
         Query of each row that will be scored.
 
-    Raises
-    ------
-    ValueError
-        If there is no such measure.
-
     Examples
     --------
     >>> import numpy as np

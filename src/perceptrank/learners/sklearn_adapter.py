@@ -71,17 +71,12 @@ class Estimator(ABC):
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set constructor arguments; if one is invalid, none is changed.
+        """Set constructor arguments; if one is invalid, or cannot change once something was learned, none is changed.
 
         Parameters
         ----------
         **parameters : any
             Arguments by name; ``a__b`` is the parameter b of a nested learner a.
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter, its value is invalid, or it cannot change once something was learned.
         """
         with self._lock:
             parameters = with_nested(self, parameters)
@@ -164,8 +159,6 @@ class Estimator(ABC):
         ValueError
             If an argument is invalid, all weights are 0, or there are more than 1000 documents in an array, and neither
             `qid` nor `group`.
-        TypeError
-            If the features are sparse and the learner takes dense ones only.
         """
         stream = as_stream(self, X, y, qid, group, sample_weight)
         is_single = qid is None and group is None and stream is not X and len(stream) == 1
@@ -215,12 +208,6 @@ class Estimator(ABC):
 
         The parameters are those of `fit`; of `qid` and `group`, one is needed, and `sample_weight` is the weight of
         each document's query in the mean.
-
-        Raises
-        ------
-        ValueError
-            If an argument is invalid, the features are not those that were learned, or `X` is an array and neither
-            `qid` nor `group` is given.
         """
         if not isinstance(X, QueryStream) and qid is None and group is None:
             self.model.check_features(as_any_features(X).shape[1], None)
@@ -272,11 +259,6 @@ class Estimator(ABC):
         **metadata : bool, str, or None
             `qid` and `sample_weight` (`qid` alone for `predict`): True to receive it, a string to receive what has that
             name, False or None not to receive it.
-
-        Raises
-        ------
-        TypeError
-            If another name is given.
         """
         return _request(self, "fit", metadata)
 

@@ -44,13 +44,8 @@ class SlamPerceptron(Startable, CompiledLearner):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", "ap", or a Measure
-        The measure that is learned. While learning, tied documents always count as ranked in the worst order; a
-        measure's own policies are for recording.
     margin : float > 0
         Required lead in score over all lower grades.
-    class_order : "score", "mean", or "index"
-        Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
 
     References
     ----------
@@ -77,7 +72,6 @@ class SlamPerceptron(Startable, CompiledLearner):
 
     @property
     def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
         return self._model.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
 
     def _make_settings(self) -> ListSettings:

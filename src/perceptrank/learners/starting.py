@@ -133,10 +133,15 @@ class Beginning:
     def _production_weights(self, model: Model) -> Floats:
         """Return 1 for the first output of the transforms that is made of the production score, 0 for others."""
         assert self.production is not None
-        (place,) = _places("production", [self.production], model)
-        weights = np.zeros(model.n_inputs)
+        transforms, width = [*model.transforms], model.n_inputs
+        if transforms and transforms[0].adds == self.production:
+            width = transforms.pop(0).n_outputs(width)
+            place = width - 1
+        else:
+            (place,) = _places("production", [self.production], model)
+        weights = np.zeros(width)
         weights[place] = 1.0
-        for transform in model.transforms:
+        for transform in transforms:
             sources = transform.sources(len(weights))
             if sources is None or not (rising := (sources >= 0) & (weights[sources] > 0.0)).any():
                 raise ValueError(
@@ -184,8 +189,13 @@ class Beginning:
         return theorems.constrained(theorem) if self.constraints else theorem
 
 
-def _as_feature(item: Any) -> Feature:
-    return str(item) if isinstance(item, str) else int(item)
+def _as_feature(setting: str, item: Any) -> Feature:
+    """Return the name of a feature, or its column; raise if it is neither."""
+    if isinstance(item, str):
+        return str(item)
+    if not is_whole(item) or item < 0:
+        raise ParameterError(setting, "must name features, or columns by numbers >= 0", item)
+    return int(item)
 
 
 def as_initial(origin: Any) -> Origin:
@@ -193,12 +203,12 @@ def as_initial(origin: Any) -> Origin:
     if origin is None:
         return None
     if isinstance(origin, Mapping):
+        weights = {}
         for feature, weight in origin.items():
-            if not (isinstance(feature, str) or (is_whole(feature) and feature >= 0)):
-                raise ParameterError("initial_weights", "must name features, or columns by numbers >= 0", feature)
+            weights[_as_feature("initial_weights", feature)] = as_number(weight)
             if not np.isfinite(as_number(weight)):
                 raise ParameterError("initial_weights", f"of {feature!r} must be a finite number", weight)
-        return {_as_feature(feature): float(weight) for feature, weight in origin.items()}
+        return weights
     try:
         vector = np.asarray(origin)
         numeric = vector.ndim == 1 and vector.dtype.kind in "iuf"
@@ -236,9 +246,7 @@ def as_signs(**constraints: FeatureNames) -> dict[Feature, float]:
         if not isinstance(listed, (list, tuple, np.ndarray)):
             raise ParameterError(name, "must be a list of features", features)
         for item in listed:
-            if not (isinstance(item, str) or (is_whole(item) and item >= 0)):
-                raise ParameterError(name, "must name features, or columns by numbers >= 0", item)
-            feature = _as_feature(item)
+            feature = _as_feature(name, item)
             if feature in signs:
                 raise ParameterError(name, "must not name a feature twice, nor one that another constraint has", item)
             signs[feature] = SIGNS[name]

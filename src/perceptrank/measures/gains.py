@@ -12,8 +12,7 @@ from perceptrank.stream.validation import read_only
 
 @cache
 def _table(length: int) -> Floats:
-    table: Floats = read_only(1.0 / np.log2(np.arange(2, length + 2)))
-    return table
+    return read_only(1.0 / np.log2(np.arange(2, length + 2)))
 
 
 def discounts(longest: int) -> Floats:

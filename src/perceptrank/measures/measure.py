@@ -88,8 +88,7 @@ class Measure:
     @property
     def cutoff(self) -> int | None:
         """Number of documents from the top that count; None if all do."""
-        k: int | None = getattr(self, "k", None)
-        return k
+        return getattr(self, "k", None)
 
     def _changed(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, the cut-off first."""
@@ -114,12 +113,6 @@ class Measure:
             Documents are ranked by them, the largest first.
         relevance : array of shape (documents,)
             Grades. If none is positive and `empty` is "skip", the result is NaN.
-
-        Examples
-        --------
-        >>> from perceptrank import NDCG
-        >>> NDCG()([3, 2, 1], [0, 1, 0])  # 1 / log2(3)
-        0.6309297535714575
         """
         values, grades = as_ranked_query(scores, relevance)
         self.check_grades(grades)

@@ -71,7 +71,11 @@ def _parse_one(name: MeasureLike) -> Measure:
         raise ValueError(f"a measure must be a name or a Measure, got {name!r}")
     head, _, tail = name.strip().lower().partition(":")
     if (tool := _OTHER_NAMES.get(head, head)) in PRESETS:
-        return _by_conventions_of(tool, tail)
+        kind, options = _kind_and_options(tail)
+        for key, value in PRESETS[tool].items():  # options must not contradict the tool's conventions
+            if options.get(key, value) != value:
+                raise ValueError(f"{tool} has {key}={value}, not {key}={options[key]}: leave out {tool}: or {key}=")
+        return _with_conventions(tool, kind(**options))
     kind, options = _kind_and_options(name)
     return kind(**options)
 
@@ -152,12 +156,3 @@ def _with_conventions(tool: str, measure: Measure) -> Measure:
     options = {option.name: getattr(measure, option.name) for option in fields(measure)}
     options |= {key: value for key, value in PRESETS[tool].items() if key in options}
     return type(measure)(**options)
-
-
-def _by_conventions_of(tool: str, name: str) -> Measure:
-    """Parse what follows the name of a tool; options there must not contradict the tool's conventions."""
-    kind, options = _kind_and_options(name)
-    for key, value in PRESETS[tool].items():
-        if options.get(key, value) != value:
-            raise ValueError(f"{tool} has {key}={value}, not {key}={options[key]}: leave out {tool}: or {key}=")
-    return _with_conventions(tool, kind(**options))

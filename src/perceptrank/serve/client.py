@@ -30,6 +30,7 @@ class Client:
     - `documents`: a mapping from ids to features, or a list of {"id": …, "features": …}; features are a mapping from
       names to numbers, or a list of numbers;
     - `grades`: a mapping from ids of documents to grades;
+    - `clicks`: the ids of documents that were clicked, or a mapping from ids to numbers from 0 to 1;
     - `weight`: the weight of the query;
     - `omit_ungraded`: leave out documents without a grade; by default, their grade is 0;
     - `name`: the name of a challenger;
@@ -55,7 +56,7 @@ class Client:
     ```python
     with pr.Client("http://127.0.0.1:8080") as client:
         ranked = client.rank({"shoe": {"bm25": 4.1, "price": 80}, "boot": {"bm25": 3.9, "price": 60}})
-        client.feedback(ranked["ranking_id"], {"boot": 1})
+        client.clicks(ranked["ranking_id"], ["boot"])
     ```
     """
 
@@ -77,7 +78,16 @@ class Client:
         self._own = local()
 
     def rank(
-        self, documents: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, contributions: bool = False
+        self,
+        documents: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        contributions: bool = False,
+        shown: bool = False,
+        explore: bool = True,
+        places: int | None = None,
+        keep: int = 0,
+        session: str | None = None,
+        user_query: str | None = None,
     ) -> dict[str, Any]:
         """Rank documents.
 
@@ -85,15 +95,26 @@ class Client:
         ----------
         contributions : bool
             Return also what each feature adds to each score.
+        shown : bool
+            The ranking is shown, also if it is not explored: no click on it says something too.
+        explore : bool
+            The ranking may be explored.
+        places : int, optional
+            How many documents are shown.
+        keep : int
+            How many of the best documents are not explored.
+        session, user_query : str, optional
+            Who asks for what. A session that asks again for the same query and documents gets the same list.
 
         Returns
         -------
         dict
-            `ranking_id`, `order` (ids, best first), `scores` (by id), `model_version`, and `contributions` if asked
-            for.
+            `ranking_id`, `order` (ids, best first), `scores` (by id), `model_version`, `policy` and `places` (the first
+            documents, as the exploration policy has ordered them), and `contributions` if asked for.
         """
-        body = {"documents": _documents(documents), "contributions": contributions}
-        return self._request("POST", "/rank", body)
+        body = {"documents": _documents(documents), "contributions": contributions, "shown": shown, "explore": explore}
+        more = {"places": places, "keep": keep or None, "session": session, "user_query": user_query}
+        return self._request("POST", "/rank", body | {name: value for name, value in more.items() if value is not None})
 
     def feedback(
         self,
@@ -120,6 +141,34 @@ class Client:
         """
         body = {"ranking_id": ranking_id, "grades": dict(grades), "weight": weight, "omit_ungraded": omit_ungraded}
         return self._request("POST", "/feedback", body | ({"event_id": event_id} if event_id else {}))
+
+    def clicks(
+        self,
+        ranking_id: str,
+        clicks: Mapping[str, float] | Iterable[str],
+        *,
+        examined: Iterable[str] | int | None = None,
+        more: bool = False,
+        event_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Say what was clicked in a ranking that was shown, and return what `feedback` does, perhaps with a `warning`.
+
+        Parameters
+        ----------
+        ranking_id : str
+            Id that `rank` has returned.
+        examined : iterable of str, or int, optional
+            What the user has looked at: ids of documents, or the last place, counted from 1.
+        more : bool
+            More clicks may follow, and all are learned from together.
+        event_id : str, optional
+            Id of the answer; by default that of the ranking, which can then be answered once.
+        """
+        listed = dict(clicks) if isinstance(clicks, Mapping) else list(clicks)
+        body: dict[str, Any] = {"ranking_id": ranking_id, "clicks": listed, "more": more}
+        if examined is not None:
+            body["examined"] = examined if isinstance(examined, int) else list(examined)
+        return self._request("POST", "/clicks", body | ({"event_id": event_id} if event_id else {}))
 
     def learn(
         self,
@@ -189,15 +238,15 @@ class Client:
         """Return the model that ranks, and how its challengers compare, as `ServedRanker.standings` does."""
         return self._request("GET", "/challengers")
 
-    def add_challenger(self, name: str, model: Any, *, measure: str = "ndcg@10") -> int:
+    def add_challenger(self, name: str, model: Any, *, measure: str | None = None) -> int:
         """Let a model learn silently from the same answers; return the number of the new version.
 
         Parameters
         ----------
         model : str, int, or learner
             What it starts from: the name of an algorithm, a version of this ranker, or a model.
-        measure : str
-            Measure used to compare it with the model that ranks.
+        measure : str, optional
+            Measure used to compare it with the model that ranks; by default as `ServedRanker.add_challenger` has it.
         """
         kind = {str: "algorithm", int: "version"}.get(type(model), "model")
         source = _as_plain(model) if kind == "model" else model

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -33,6 +34,7 @@ MOST_VALUES = 5_000_000
 LONGEST_ID = 200
 LONGEST_NAME = 1000
 _ZEROS = bytes(PADDING)
+_MISSING = "send a number, or serve a model with the transform 'missing' first or one learned with --zero-missing"
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
 Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
@@ -102,6 +104,22 @@ def decode_query(kind: type[Message], body: bytes, current: Current) -> Message 
         return None
     message.documents = Arranged(ids, read_only(X + 0.0), current.names)  # -0 is 0
     return cast(Message, message)
+
+
+class _Query(msgspec.Struct, kw_only=True):
+    documents: Documents
+
+
+def make_example(current: Current) -> Arranged:
+    """Return two documents that a model takes, read as those of requests are, so that the compiled code is there."""
+    names = current.names or current.learner.model.beginning.features
+    n = current.n_features or len(names or "ab")
+    X = np.zeros((2, n))
+    X[0, 0] = 1.0
+    documents = Arranged(["1", "2"], X, names).as_documents()
+    known = replace(current, n_features=n, names=names)
+    query: Any = decode_query(_Query, msgspec.json.encode({"documents": documents}), known)
+    return arrange(documents if query is None else query.documents, known)
 
 
 class _RawDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -260,11 +278,8 @@ def _by_name(
             "send those of GET /v1/model only; a new feature needs a new ranker",
         )
     lacking = [name for name in names if name not in features]
-    if lacking and not current.takes_missing:
-        raise FeatureMismatchError(
-            f"document {document.id!r} lacks the feature {lacking[0]!r}",
-            "send a number for it, or serve a model with the transform 'missing' first",
-        )
+    if lacking and not (current.takes_missing or current.zero_missing):
+        raise FeatureMismatchError(f"document {document.id!r} lacks the feature {lacking[0]!r}", _MISSING)
     return [features.get(name) for name in names]
 
 
@@ -280,6 +295,8 @@ def _matrix(
     except TypeError:  # some are None
         filled = (math.nan if value is None else value for value in chain.from_iterable(rows))
         values = np.fromiter(filled, np.float64, len(rows) * n_features)
+    if current.zero_missing:
+        values[np.isnan(values)] = 0.0
     X = values.reshape(len(rows), n_features)
     bad = _is_invalid(X, current)
     if bad.any():
@@ -287,7 +304,7 @@ def _matrix(
         raise InvalidRequestError(
             f"features must be finite numbers, got {X[i, j]} for feature {(names[j] if names else j + 1)!r} of "
             f"document {ids[i]!r}",
-            "send a number, or serve a model with the transform 'missing' first",
+            _MISSING,
         )
     return cast(Floats, read_only(X + 0.0))  # -0 is 0
 

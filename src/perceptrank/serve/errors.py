@@ -71,6 +71,10 @@ class ForbiddenError(ServiceError, PermissionError, kind="forbidden", status=403
     """A token without the scope that a request needs."""
 
 
+class ReadOnlyError(ServiceError, PermissionError, kind="read_only", status=403):
+    """A change that a replica cannot make: only the primary can."""
+
+
 class NotAllowedError(ServiceError, PermissionError, kind="not_allowed", status=405):
     """A method that a path does not have."""
 

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -32,15 +32,17 @@ from perceptrank.serve.learning import check_bounded, check_width, find_weights
 from perceptrank.serve.log.acknowledged import last_acknowledged, note_acknowledged
 from perceptrank.serve.log.log import Addition, Log, Row, all_lost
 from perceptrank.serve.log.records import (
-    AnswerEntry,
     Entry,
     FixedEntry,
     ModelEntry,
     NamesEntry,
     PromotionEntry,
+    QueryEntry,
+    ShownEntry,
     decode,
     digest_of,
     encode,
+    ids_of,
 )
 from perceptrank.serve.replay import BLOCK, Current, nothing_before, replay
 from perceptrank.serve.settings import Settings
@@ -53,10 +55,12 @@ from perceptrank.serve.submissions import (
     EntryRequest,
     Mark,
     agree,
+    answered_before,
     in_order,
     other_features,
     repeated,
 )
+from perceptrank.serve.traces import span
 from perceptrank.stream.memory import RoomError
 
 logger = logging.getLogger("perceptrank.serve")
@@ -82,7 +86,9 @@ class LogThread:
         self.waiting_bytes = 0  # of the answers that wait to be logged
         self.is_closed = False
         self._learner = ThreadPoolExecutor(1, f"learner of {folder.name}")
-        self._learning: Future[None] | None = None
+        self._learning: list[Future[None]] = []
+        self._learning_bytes = 0  # of the answers that are logged and wait to be learned
+        self.is_compiling = False  # learning waits for compiled code; answers are logged and acknowledged meanwhile
         self._thread = threading.Thread(target=self._run, name=f"log of {folder.name}", daemon=True)
         for message in log.warnings:
             self._warn(message)
@@ -151,7 +157,7 @@ class LogThread:
             self._warn(f"{self._fail(error)}")
             return newest or replay(self.log.rows(), until=1)  # the rest is tried again while it ranks
         if current is not None:
-            self._restore_events(current.answers)
+            self._restore_events(current.answers + current.impressions + current.notes)
         return current if ahead is None else self._continue_from(ahead, current, end)
 
     def _find_loss(self, end: int) -> None:
@@ -175,9 +181,9 @@ class LogThread:
         if (n_events := self.log.count("events")) >= n_answers:
             return
         entries = ((row.sequence, decode(row.record)) for row in self.log.rows())
-        answers = ((number, entry) for number, entry in entries if isinstance(entry, AnswerEntry))
-        while part := [(entry.event_id, number, digest_of(entry)) for number, entry in islice(answers, BLOCK)]:
-            self.log.add_events(part)
+        answers = ((number, entry) for number, entry in entries if isinstance(entry, QueryEntry))
+        while part := list(islice(answers, BLOCK)):
+            self.log.add_events([(key, number, digest_of(entry)) for number, entry in part for key in ids_of(entry)])
         if n_restored := self.log.count("events") - n_events:
             self._warn(
                 f"{self.log.path} lacked the event ids of {n_restored} answers: they are restored from its entries"
@@ -289,17 +295,19 @@ class LogThread:
         entries: list[Entry] = []
         outcomes: list[tuple[Answer, Acknowledgement | ServiceError]] = []
         new: dict[str, tuple[int, bytes]] = {}
-        before = self.log.find_events([answer.entry.event_id for answer in answers])
-        if self.current.n_features is None:
-            self._finish_learning()
+        ends = [answer.entry.end_id for answer in answers if isinstance(answer.entry, ShownEntry)]
+        before = self.log.find_events([*(answer.entry.event_id for answer in answers), *ends])
         # Answers that are being learned from have the features that the model has before.
         current = self.current
-        names, n_features, end = current.names, current.n_features, self._logged
+        names, n_features, last = current.names, current.n_features, self._logged
         for answer in answers:
             entry = in_order(answer, names)
             digest, width = digest_of(entry), entry.X.shape[1]
             if (used := new.get(entry.event_id) or before.get(entry.event_id)) is not None:
                 outcomes.append((answer, repeated(entry, digest, used)))
+                continue
+            if isinstance(entry, ShownEntry) and (end := new.get(entry.end_id) or before.get(entry.end_id)):
+                outcomes.append((answer, answered_before(entry, end)))
                 continue
             if n_features is None:
                 if (refusal := _check_features(current, width, answer.names)) is not None:
@@ -312,10 +320,11 @@ class LogThread:
             elif width != n_features or not agree(answer.names, names):
                 outcomes.append((answer, other_features()))
                 continue
-            additions.append(Addition(encode(entry), entry.event_id, digest))
+            additions.append(Addition(encode(entry), ids_of(entry), digest))
             entries.append(entry)
-            new[entry.event_id] = (end + len(additions), digest)
-            outcomes.append((answer, Acknowledgement(entry.event_id, end + len(additions), False)))
+            new |= dict.fromkeys(ids_of(entry), (last + len(additions), digest))
+            acknowledged = Acknowledgement(entry.event_id, last + len(additions), False, answer.warning)
+            outcomes.append((answer, acknowledged))
         rows = self._append(additions) if additions else []
         for answer, outcome in outcomes:
             if isinstance(outcome, Acknowledgement):
@@ -324,15 +333,35 @@ class LogThread:
                 answer.future.set_exception(outcome)
         if rows:
             self._logged = rows[-1].sequence
-            self._finish_learning()
-            self._learning = self._learner.submit(self._learn, list(zip(rows, entries, strict=True)))
+            if not self.is_compiling or self._learning_bytes > self._settings.waiting_bytes:
+                self._finish_learning()
+            logged = list(zip(rows, entries, strict=True))
+            if isinstance(entries[0], NamesEntry):  # which the next answers must agree with, learned or not
+                self._current = current.after(*logged.pop(0))
+            self._learning_bytes += sum(answer.n_bytes for answer in answers)
+            self._learning.append(self._learner.submit(self._learn, logged))
+
+    def prepare_learning(self, prepare: Callable[[], None]) -> None:
+        """Do something before anything else is learned, in the thread that learns, without keeping answers waiting."""
+
+        def run() -> None:
+            try:
+                prepare()
+            finally:
+                self.is_compiling = False
+
+        self.is_compiling = True
+        self._learner.submit(run)
 
     def _learn(self, logged: list[tuple[Row, Entry]]) -> None:
         """Learn what was logged, in a thread of its own, while the next answers are logged."""
+        if logged[0][0].sequence != self.current.version + 1:  # what comes before failed, and is tried again with this
+            return
         try:
             for place in range(0, len(logged), BLOCK):
                 before, block = self.current, logged[place : place + BLOCK]
-                self._current = before.after_all(block)
+                with span("learn", self._folder.name, len(block)):
+                    self._current = before.after_all(block)
                 if (watch := self.watch) is not None:  # which another thread may take away
                     watch(before, self._current, block)
         except Exception as error:
@@ -341,9 +370,10 @@ class LogThread:
 
     def _finish_learning(self) -> None:
         """Wait until all that was logged is learned; raise if that failed."""
-        learning, self._learning = self._learning, None
-        if learning is not None:
-            learning.result()
+        learning, self._learning, self._learning_bytes = self._learning, [], 0
+        wait(learning)
+        for part in learning:
+            part.result()
 
     def _promote_if_due(self) -> None:
         """Log the promotion of a challenger that is shown to be better, before the next answers are logged."""
@@ -381,7 +411,8 @@ class LogThread:
 
     def _append(self, additions: list[Addition]) -> list[Row]:
         self._room = min(sum(len(addition.record) + _PER_ENTRY for addition in additions), _MOST_ROOM)
-        rows = self.log.append(additions)
+        with span("log", self._folder.name, len(additions)):
+            rows = self.log.append(additions)
         with suppress(OSError):  # the one before is right as well
             note_acknowledged(self._folder, rows[-1].sequence, rows[-1].link)
         return rows

@@ -2,41 +2,78 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import msgspec
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import one_query, ready_model
-from perceptrank.serve.documents import Arranged, Document, arrange, graded
-from perceptrank.serve.errors import InvalidRequestError, OverloadedError, ServiceError
+from perceptrank.learners.learning import one_query, ready_model, takes_clicks
+from perceptrank.serve.documents import Arranged, Document, arrange, graded, make_example
+from perceptrank.serve.errors import EventConflictError, InvalidRequestError, OverloadedError, ServiceError
+from perceptrank.serve.exploring import Explorer, Listed, Showing
 from perceptrank.serve.learning import MODEL_BYTES, check_bounded
 from perceptrank.serve.log.log import Row, damage
 from perceptrank.serve.log.opening import open_log
-from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
+from perceptrank.serve.log.records import (
+    Answered,
+    AnswerEntry,
+    Entry,
+    ImpressionEntry,
+    ShownEntry,
+    as_bytes,
+    as_numbers,
+    decode,
+    digest,
+)
 from perceptrank.serve.log_thread import LogThread, model_entry
-from perceptrank.serve.rankings import Rankings
+from perceptrank.serve.rankings import Rankings, Waiting
 from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
-from perceptrank.serve.shadow.challengers import Standings, check_addition, make_promotion, make_removal
+from perceptrank.serve.shadow.challengers import (
+    LIKE_CLICKS,
+    Standings,
+    check_addition,
+    grades_are_doubtful,
+    make_promotion,
+    make_removal,
+)
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import Acknowledgement, Answer, EntryRequest, Mark, check_promotion
 from perceptrank.stream.memory import limited_room
 
-_TICK = 0.2  # seconds between checks whether a snapshot is due
+NOTHING_LEARNED = (
+    "nothing is learned from clicks here: neither the model nor a challenger takes them. Start a ranker with "
+    "--algorithm clicks, or add such a challenger"
+)
+logger = logging.getLogger("perceptrank.serve")
+OPEN = ":open:"  # in the event ids of lists that are noted before a stop
+TICK = 0.2  # seconds between checks whether a snapshot is due
 _LOOK = 1.0  # seconds between checks whether the log is still there
+# Sends the request of an answer to the same path of another process.
+Forward = Callable[[str, msgspec.Struct], "Future[Acknowledgement]"]
+
+
+def draw_start() -> int:
+    """Return a number for the ids of rankings that no other start of a primary has."""
+    return time.time_ns() // 1000
 
 
 class Ranked(NamedTuple):
-    """A ranking: the ids of its documents, best first, their scores by id, and the learner that ranked."""
+    """A ranking: the ids of its documents, best first, their scores by id, and the learner that ranked.
+
+    The first `places` are shown in the order that the exploration `policy` has drawn; 0 if nobody says that they are.
+    """
 
     ranking_id: str
     order: list[str]
@@ -44,6 +81,8 @@ class Ranked(NamedTuple):
     model_version: int
     arranged: Arranged
     learner: Learner
+    policy: str
+    places: int
 
 
 class ServedRanker:
@@ -55,8 +94,11 @@ class ServedRanker:
     `ServiceError` if what was asked for fails. Methods take:
 
     - `documents`: a sequence of `Document`;
+    - `showing`: a `Showing`, how many documents are shown, to whom, and whether they may be explored;
+    - `entry`: what the log has of a list that was shown;
     - `ranking_id`: the id that `rank` has returned;
     - `grades`: a mapping from ids of documents to grades;
+    - `clicks`: the ids of documents that were clicked, or a mapping from ids to numbers from 0 to 1;
     - `event_id`: the id of the answer: an answer sent twice counts once; by default, the id of the ranking;
     - `weight`: the weight of the query;
     - `omit`: leave out documents without a grade; by default, their grade is 0;
@@ -105,7 +147,7 @@ class ServedRanker:
     >>> ranker = ServedRanker(Path(folder.name))
     >>> documents = [Document("shoe", {"bm25": 4.1}), Document("boot", {"bm25": 3.9})]
     >>> ranker.learn(documents, {"boot": 1.0}, event_id="1").result()
-    Acknowledgement(event_id='1', sequence=3, duplicate=False)
+    Acknowledgement(event_id='1', sequence=3, duplicate=False, warning='')
     >>> ranker.flush()
     >>> ranker.rank(documents).order
     ['boot', 'shoe']
@@ -126,14 +168,20 @@ class ServedRanker:
     ) -> None:
         self.folder, self.settings = folder, settings or Settings()
         self.snapshot_problem = ""
+        self.owners: dict[str, Forward] = {}  # of rankings that other processes made, by the starts of their ids
         (folder / "versions").mkdir(parents=True, exist_ok=True)
         self.snapshots = Snapshots(folder / "versions")
         log = open_log(folder, database)
         self.thread = LogThread(folder, log, self.snapshots, self.settings)
         self.messages = self.thread.messages
         try:
-            self._rankings = Rankings(log.secret, time.time_ns() // 1000, self.settings)
+            self.secret = log.secret
+            self._rankings = Rankings(self.secret, draw_start(), self.settings)
+            self._explorer = Explorer(self.settings, self.secret)
+            self._init_answering()
             self.thread.start(model, fixed=fixed, check_all=check_all)
+            self._explorer.check(self.current.learner)
+            self._reopen()
         except BaseException as error:
             log.close()
             if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
@@ -151,6 +199,10 @@ class ServedRanker:
             self.close()
             raise
 
+    def _init_answering(self) -> None:
+        self._answering, self._is_stopping = threading.RLock(), False  # of all that changes what was said of rankings
+        self._orphans: dict[str, float] = {}  # lists of replicas that are open, and since when
+
     @property
     def current(self) -> Current:
         """The learner now, and its version."""
@@ -161,23 +213,50 @@ class ServedRanker:
         """Reason why learning is off; empty if it is on."""
         return self.thread.problem
 
-    def rank(self, documents: Sequence[Document]) -> Ranked:
-        """Rank documents, and remember them for the answer."""
-        current = self.current
+    def rank(self, documents: Sequence[Document], showing: Showing | None = None) -> Ranked:
+        """Rank documents, and remember them for the answer; `showing` says how they are shown.
+
+        A session that asks again for the same documents of the same query gets the list that it has.
+        """
+        current, showing = self.current, showing or Showing()
+        showing.check()
         arranged = arrange(documents, current)
-        scores = _scores(current, arranged)
-        order = np.argsort(-scores, kind="stable")
-        ids = arranged.ids
+        scores, ids, reload = _scores(current, arranged), arranged.ids, b""
+        order, known = np.argsort(-scores, kind="stable").tolist(), None
+        if showing.session is not None:
+            reload = digest([*showing, ids])
+            known = self._rankings.find_reload(reload)
+        if known is not None and not known[1].is_answered:
+            ranking_id, listed = known[0], known[1].listed
+        else:
+            number = self._rankings.next_number()
+            coins = self._explorer.draw_coins(reload, self._rankings.start, number)
+            try:
+                listed = self._explorer.list_documents(current, arranged, scores, order, showing, coins)
+            except ValueError as error:
+                raise InvalidRequestError(str(error), "check the features, or explore less") from None
+            if known is not None:  # shown again, by coins whose clicks are known: it teaches nothing
+                listed = known[1].listed.as_repeated()
+            ranking_id = self._rankings.add(number, Waiting(arranged, listed, reload=reload), current.names)
+        if listed.by or listed.order != listed.base or known is not None:
+            first = set(listed.order)
+            order = [*listed.order, *(row for row in order if row not in first)]
         return Ranked(
-            self._rankings.add(arranged, current.names),
-            [ids[i] for i in order.tolist()],
+            ranking_id,
+            [ids[i] for i in order],
             dict(zip(ids, scores.tolist(), strict=True)),
             current.version,
             arranged,
             current.learner,
+            listed.policy if listed.is_shown else "",
+            len(listed.order) if listed.is_shown else 0,
         )
 
     # Answers
+
+    def owner_of(self, ranking_id: str) -> Forward | None:
+        """Return what sends the request of an answer to the process that made the ranking; None if it is this one."""
+        return self.owners.get(ranking_id.partition("-")[0])
 
     def feedback(
         self,
@@ -190,8 +269,77 @@ class ServedRanker:
         together: list[Answer] | None = None,
     ) -> Future[Acknowledgement]:
         """Take the answer to a ranking."""
-        arranged = self._rankings.find(ranking_id)
-        return self._submit(arranged, grades, event_id or ranking_id, ranking_id, weight, omit, together)
+        with self._answering:
+            waiting = self._rankings.find(ranking_id)
+            own = event_id or ranking_id
+            future = self._submit(waiting.arranged, grades, own, ranking_id, weight, omit, together)
+            if not waiting.said:  # whoever answers by grades says nothing of clicks
+                self._end(waiting, future)
+        return future
+
+    @staticmethod
+    def _end(waiting: Waiting, future: Future[Acknowledgement]) -> None:
+        """Take a ranking as answered, unless its answer cannot be logged."""
+        if not waiting.is_answered:
+            waiting.is_answered = True
+            future.add_done_callback(lambda done: setattr(waiting, "is_answered", done.exception() is None))
+
+    def clicks(
+        self,
+        ranking_id: str,
+        clicks: Mapping[str, float] | Sequence[str],
+        *,
+        examined: Sequence[str] | int | None = None,
+        more: bool = False,
+        event_id: str | None = None,
+        together: list[Answer] | None = None,
+    ) -> Future[Acknowledgement]:
+        """Take the clicks on a ranking that was shown; none is an answer too.
+
+        Parameters
+        ----------
+        examined : sequence of str or int, optional
+            What the user has looked at: ids of documents, or the last place; by default that is not known.
+        more : bool
+            More clicks may follow: these are logged, and learned together with the others once an answer without `more`
+            comes, or the ranking expires.
+        """
+        with self._answering:
+            if self._is_stopping:
+                raise OverloadedError("the service is stopping", "send it again once it has started")
+            waiting = self._rankings.find(ranking_id)
+            own, seen = _places(waiting, clicks, examined)
+            said = digest([ranking_id, sorted(own.items()), sorted(seen.items()), more])
+            event_id = event_id or (f"{ranking_id}:{said.hex()}" if more else ranking_id)
+            key = said + event_id.encode()
+            is_new = key not in waiting.said
+            waiting.said[key] = own, seen
+            try:
+                kind = ShownEntry if more else ImpressionEntry
+                entry = _as_entry(kind, ranking_id, waiting, event_id, said)
+                future = self._log(entry, waiting.arranged.names, together, self._click_warning())
+            except BaseException:
+                if is_new:
+                    del waiting.said[key]
+                raise
+            waiting.listed = waiting.listed._replace(is_shown=True)  # or it could not have been clicked
+            if is_new:
+                future.add_done_callback(lambda done: self._unsay(waiting, key, done))
+            if not more:
+                self._end(waiting, future)
+        return future
+
+    def _unsay(self, waiting: Waiting, key: bytes, done: Future[Acknowledgement]) -> None:
+        """Forget what could not be logged."""
+        if done.exception() is not None:
+            with self._answering:
+                waiting.said.pop(key, None)
+
+    def _click_warning(self) -> str:
+        current = self.current
+        takers = [current.learner, *(each.learner for each in current.shadow.challengers.values())]
+        is_judged = any(each.is_by_clicks for each in current.shadow.challengers.values())
+        return "" if is_judged or any(map(takes_clicks, takers)) else NOTHING_LEARNED
 
     def learn(
         self,
@@ -227,18 +375,84 @@ class ServedRanker:
         if weight != 0.0 and not 1e-100 <= weight <= 1e100:
             raise InvalidRequestError(f"weight must be 0, or from 1e-100 to 1e100, got {weight}", "leave weight out")
         ids, X, relevance = graded(arranged, grades, omit=omit)
+        entry = AnswerEntry(time.time_ns(), event_id, ranking_id, ids, as_bytes(X), as_bytes(relevance), float(weight))
+        warning = LIKE_CLICKS if grades_are_doubtful(self.current, self.settings) else ""
+        return self._log(entry, arranged.names, together, warning)
+
+    def _log(
+        self, entry: Answered, names: tuple[str, ...] | None, together: list[Answer] | None, warning: str = ""
+    ) -> Future[Acknowledgement]:
+        """Submit an entry, or add it to those that are logged together; raise if too many wait."""
         settings, n_waiting, n_bytes = self.settings, self.thread.n_waiting, self.thread.waiting_bytes
-        if n_waiting >= settings.waiting_answers or (n_bytes and n_bytes + X.nbytes > settings.waiting_bytes):
+        if n_waiting >= settings.waiting_answers or (n_bytes and n_bytes + entry.n_bytes > settings.waiting_bytes):
             raise OverloadedError(
                 f"{n_waiting} answers of {n_bytes} bytes wait to be logged", "send it again a little later"
             )
-        entry = AnswerEntry(time.time_ns(), event_id, ranking_id, ids, as_bytes(X), as_bytes(relevance), float(weight))
-        answer = Answer(entry, arranged.names)
+        answer = Answer(entry, names, warning)
         if together is None:
             self.thread.put(answer)
         else:
             together.append(answer)
         return answer.future
+
+    # Lists that were shown
+
+    def _reopen(self) -> None:
+        """Remember the lists that may still be clicked, from their notes in the log."""
+        for ranking_id, sequence in self.current.open.items():
+            entry = decode(next(self.thread.log.rows(sequence - 1)).record)
+            assert isinstance(entry, ShownEntry)
+            self.adopt(ranking_id, entry)
+
+    def adopt(self, ranking_id: str, entry: ShownEntry) -> None:
+        """Remember a list that may still be clicked, of an earlier start or of a replica that has stopped."""
+        names = None if entry.names is None else tuple(entry.names)
+        propensity, clicks, examined = map(as_numbers, (entry.propensities, entry.clicks, entry.examined))
+        shown = entry.order, entry.base, entry.policy, propensity, entry.coins, entry.user_query
+        listed = Listed(*shown, True, entry.by, entry.chances, entry.version)
+        waiting = Waiting(Arranged(entry.documents, entry.X, names), listed)
+        waiting.said[b""] = _known(clicks), _known(examined)
+        self._rankings.restore(ranking_id, waiting, self.current.names)
+
+    def _log_expired(self) -> None:
+        """Log lists that nobody has answered in time: what was not clicked says something too."""
+        if self.thread.n_waiting < self.settings.waiting_answers // 2 and not self.problem:
+            for ranking_id, waiting in self._rankings.take_expired():
+                with self._answering:
+                    if waiting.is_open:
+                        self._note(ImpressionEntry, ranking_id, waiting, f"{ranking_id}:expired")
+
+    def _adopt_orphans(self) -> None:
+        """Take over lists whose replica is gone: those that are open for long, and that this process does not have."""
+        now, before = time.monotonic(), self._orphans
+        unknown = [key for key in self.current.open if key not in self._rankings]
+        self._orphans = {key: before.get(key, now) for key in unknown}
+        late = [key for key, since in self._orphans.items() if now - since > 2 * self.settings.ranking_seconds]
+        if late:
+            with closing(self.thread.log.reader()) as log:
+                for key in late:
+                    if (number := self.current.open.get(key)) is not None:
+                        self.adopt(key, cast(ShownEntry, decode(next(log.rows(number - 1)).record)))
+
+    def _note_open(self) -> None:
+        """Log the lists that may still be clicked, so that the next start remembers them; take no more clicks."""
+        with self._answering:
+            self._is_stopping = True
+            for ranking_id, waiting in self._rankings.all_open():
+                self._note(ShownEntry, ranking_id, waiting, f"{ranking_id}{OPEN}{time.time_ns()}")
+
+    def _note(self, kind: type[ShownEntry], ranking_id: str, waiting: Waiting, event_id: str) -> None:
+        entry = _as_entry(kind, ranking_id, waiting, event_id, digest([ranking_id, kind.__name__]))
+        answer = Answer(entry, waiting.arranged.names)
+
+        def check(done: Future[Acknowledgement]) -> None:
+            if done.exception() is not None and not isinstance(done.exception(), EventConflictError):
+                waiting.is_answered = False
+                self._rankings.take_back(ranking_id, waiting)  # the log cannot be written, or is out of reach
+
+        waiting.is_answered = kind is ImpressionEntry
+        answer.future.add_done_callback(check)
+        self.thread.submit([answer])
 
     # Versions
 
@@ -285,7 +499,7 @@ class ServedRanker:
 
     # Challengers
 
-    def add_challenger(self, name: str, model: Learner | int, measure: str = "ndcg@10") -> Future[int]:
+    def add_challenger(self, name: str, model: Learner | int, measure: str | None = None) -> Future[int]:
         """Let a model learn silently from the same answers, and compare it with the model that ranks.
 
         It fails if the name is taken, there are too many challengers, or the model has other features.
@@ -294,10 +508,11 @@ class ServedRanker:
         ----------
         model : Learner or int
             What it starts from: a model, or any version of this ranker.
-        measure : str
-            Measure used to compare it with the model that ranks.
+        measure : str, optional
+            Measure used to compare it with the model that ranks. By default NDCG@10; "preferences" if there is
+            exploration, or one of the two learns from clicks. "clicks@3:clip=10" estimates clicks per list.
         """
-        make = check_addition(name, measure)
+        make = check_addition(name, measure, explored=self.settings.explore not in ("own", "none"))
         return self._request(
             lambda current: make(current, self.thread.version(model).learner if isinstance(model, int) else model)
         )
@@ -321,9 +536,16 @@ class ServedRanker:
     # Snapshots and stopping
 
     def _save_now_and_then(self) -> None:
-        last = looked = time.monotonic()
-        while not self._closing.wait(_TICK):
-            if (self.problem or time.monotonic() - looked > _LOOK) and self.thread.n_waiting == 0:
+        last, warned = time.monotonic(), False
+        looked = last
+        while not self._closing.wait(TICK):
+            self._log_expired()
+            self._adopt_orphans()
+            if self.current.looks_like_clicks and not warned and not self.settings.judged:
+                warned = True
+                logger.warning("%s: %s", self.folder.name, LIKE_CLICKS, extra={"fields": {"ranker": self.folder.name}})
+            is_idle = self.thread.n_waiting == 0 and not self.thread.is_compiling
+            if is_idle and (self.problem or time.monotonic() - looked > _LOOK):
                 looked = time.monotonic()
                 with suppress(OverloadedError):
                     self.thread.put(Mark())
@@ -342,18 +564,6 @@ class ServedRanker:
         except Exception as error:  # whatever it is, the log has everything
             self.snapshot_problem = f"no snapshot can be written: {error}"
 
-    def warm_up(self) -> None:
-        """Rank and learn something with a copy of the model, so that no request waits for compiled code."""
-        current = self.current
-        X = np.zeros((2, current.n_features or 2))
-        X[0, 0] = 1.0
-        arranged = Arranged(["1", "2"], X, current.names)
-        entry = AnswerEntry(0, "", None, arranged.ids, as_bytes(X), as_bytes([1, 0]), 1.0)
-        with suppress(Exception):  # whatever fails here fails again where it is reported
-            _scores(current, arranged)
-            learned = current.after(Row(0, b"", b""), entry)
-            _scores(learned, arranged)
-
     def flush(self) -> None:
         """Wait until all answers so far are logged and learned."""
         mark = Mark()
@@ -364,6 +574,7 @@ class ServedRanker:
         """Log and learn what waits, write a snapshot, and stop."""
         if self.thread.is_closed:
             return
+        self._note_open()
         self.thread.close()
         self._closing.set()
         self._saver.join()
@@ -378,6 +589,9 @@ class ServedRanker:
             "model_version": current.version,
             "algorithm": current.learner.name,
             "answers": current.answers,
+            "impressions": current.impressions,
+            "dropped_impressions": self._rankings.n_dropped,
+            "warning": LIKE_CLICKS if grades_are_doubtful(current, self.settings) else "",
             "refused_answers": current.refused,
             "last_refusal": current.refusal,
             "waiting_answers": self.thread.n_waiting,
@@ -386,6 +600,70 @@ class ServedRanker:
             "learning": not self.problem,
             "problem": self.problem or self.snapshot_problem,
         }
+
+
+def _known(values: Floats) -> dict[int, float]:
+    return {place: value for place, value in enumerate(values.tolist()) if not math.isnan(value)}
+
+
+def _as_entry(kind: type[ShownEntry], ranking_id: str, waiting: Waiting, event_id: str, said: bytes) -> ShownEntry:
+    """Return the entry of a list that was shown, with all clicks so far."""
+    listed, arranged = waiting.listed, waiting.arranged
+    return kind(
+        time=time.time_ns(),
+        event_id=event_id,
+        ranking_id=ranking_id,
+        documents=arranged.ids,
+        features=as_bytes(arranged.X),
+        said=said,
+        order=listed.order,
+        base=listed.base,
+        policy=listed.policy,
+        propensities=as_bytes(listed.propensity),
+        coins=listed.coins,
+        clicks=as_bytes(waiting.values(0, 0.0)),
+        examined=as_bytes(waiting.values(1, math.nan)),
+        user_query=listed.user_query,
+        by=listed.by,
+        chances=listed.chances,
+        version=listed.version,
+        names=list(arranged.names) if kind is ShownEntry and arranged.names is not None else None,
+    )
+
+
+def _places(
+    waiting: Waiting, clicks: Mapping[str, float] | Sequence[str], examined: Sequence[str] | int | None
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Return the places, from 0, of the clicks and their values, and of what was examined, 1, or was not, 0."""
+    ids, order = waiting.arranged.ids, waiting.listed.order
+    places = {ids[row]: place for place, row in enumerate(order)}
+
+    def place_of(name: str, what: str) -> int:
+        if name not in places:
+            where = f"was ranked, but not shown among the first {len(order)}" if name in ids else "was not ranked"
+            raise InvalidRequestError(
+                f"{what} must be of documents that were shown: {name[:100]!r} {where}",
+                "say with places, when ranking, how many documents are shown",
+            )
+        return places[name]
+
+    values = clicks if isinstance(clicks, Mapping) else dict.fromkeys(clicks, 1.0)
+    for name, value in values.items():
+        if not 0.0 <= value <= 1.0:
+            raise InvalidRequestError(
+                f"clicks must be from 0 to 1, got {value} for {name[:100]!r}", "send 1 for a click"
+            )
+    own = {place_of(name, "clicks"): float(value) for name, value in values.items()}
+    if examined is None:
+        return own, {}
+    if isinstance(examined, int):
+        if not 0 <= examined <= len(order):
+            raise InvalidRequestError(
+                f"examined must be a place from 0 to {len(order)}, got {examined}", "count places from 1"
+            )
+        return own, {place: float(place < examined) for place in range(len(order))}
+    seen = {place_of(name, "examined") for name in examined}
+    return own, {place: float(place in seen) for place in range(len(order))}
 
 
 def _scores(current: Current, arranged: Arranged) -> Floats:
@@ -398,3 +676,19 @@ def _scores(current: Current, arranged: Arranged) -> Floats:
         raise
     except ValueError as error:
         raise InvalidRequestError(str(error), "check the features") from None
+
+
+def warm_up_ranking(current: Current) -> None:
+    """Read, rank and show something as requests are, so that none waits for compiled code."""
+    arranged = make_example(current)
+    Explorer(Settings(), b"").list_documents(current, arranged, _scores(current, arranged), [0, 1], Showing(), 1)
+
+
+def warm_up_learning(current: Current) -> None:
+    """Learn something with a copy of the model, and rank by what it has learned."""
+    arranged = make_example(current)
+    entry: Answered = AnswerEntry(0, "", None, arranged.ids, as_bytes(arranged.X), as_bytes([1, 0]), 1.0)
+    if takes_clicks(current.learner):
+        listed = Explorer(Settings(), b"").list_documents(current, arranged, np.zeros(2), [0, 1], Showing(), 1)
+        entry = _as_entry(ImpressionEntry, "", Waiting(arranged, listed, said={b"": ({0: 1.0}, {})}), "", b"")
+    _scores(current.after(Row(0, b"", b""), entry), arranged)

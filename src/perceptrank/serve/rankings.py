@@ -5,25 +5,47 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from hmac import compare_digest
-from typing import NamedTuple
 
 from perceptrank.serve.documents import Arranged
 from perceptrank.serve.errors import ExpiredRankingError, UnknownRankingError
+from perceptrank.serve.exploring import Listed
 from perceptrank.serve.settings import Settings
 
-_PER_RANKING = 500  # bytes beside ids, features and their names, about
+_PER_RANKING = 1000  # bytes beside ids, features and their names, about
+_PER_PLACE = 100
+Places = dict[int, float]  # values by place, from 0
 
 
-class _Waiting(NamedTuple):
+@dataclass(slots=True)
+class Waiting:
+    """A ranking that waits for its answer, and what was said of the clicks on its places so far."""
+
     arranged: Arranged
-    since: float
-    size: int
+    listed: Listed
+    since: float = 0.0
+    size: int = 0
+    reload: bytes = b""  # what stands for its session and query
+    said: dict[bytes, tuple[Places, Places]] = field(default_factory=dict)  # clicks and examined places, by checksum
+    is_answered: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """True if it was shown, and more clicks may come."""
+        return self.listed.is_shown and not self.is_answered
+
+    def values(self, part: int, otherwise: float) -> list[float]:
+        """Return the clicks, part 0, or examinations, part 1, of all places: the largest that was said of each."""
+        most: Places = {}
+        for said in self.said.values():
+            most |= {place: max(value, most.get(place, 0.0)) for place, value in said[part].items()}
+        return [most.get(place, otherwise) for place in range(len(self.listed.order))]
 
 
 class Rankings:
-    """The rankings of one start of a ranker.
+    """The rankings of one start of a ranker, and those that an earlier start has noted.
 
     An id is START-NUMBER-CODE, the code being a keyed checksum of the rest: so an id that was never given is told from
     one that has expired, be it in an earlier start, without remembering any.
@@ -32,30 +54,47 @@ class Rankings:
     def __init__(
         self, secret: bytes, start: int, settings: Settings, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._secret, self._start, self._settings, self._clock = secret, start, settings, clock
-        self._waiting: OrderedDict[int, _Waiting] = OrderedDict()
+        self._secret, self.start, self._settings, self._clock = secret, start, settings, clock
+        self._waiting: OrderedDict[str, Waiting] = OrderedDict()
+        self._reloads: dict[bytes, str] = {}
+        self._expired: list[tuple[str, Waiting]] = []
         self._lock = threading.Lock()
         self._number = self._size = 0
+        self.n_dropped = 0  # lists that were shown, and could not be logged
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, arranged: Arranged, known: tuple[str, ...] | None) -> str:
-        """Remember a ranking's documents; return its id. Names that the model has, `known`, are there anyway."""
-        size = _PER_RANKING + arranged.X.nbytes + _size_of(arranged.ids)
-        if arranged.names is not None and arranged.names is not known:
-            size += _size_of(arranged.names)
-        now = self._clock()
+    def next_number(self) -> int:
+        """Return a number that no other ranking of this start has."""
         with self._lock:
             self._number += 1
-            number = self._number
-            self._waiting[number] = _Waiting(arranged, now, size)
-            self._size += size
-            self._expire(now)
-        return f"{self._start}-{number}-{self._code(self._start, number)}"
+            return self._number
 
-    def find(self, ranking_id: str) -> Arranged:
-        """Return the documents of a ranking; raise if it is unknown or has expired."""
+    def add(self, number: int, waiting: Waiting, known: tuple[str, ...] | None) -> str:
+        """Remember a ranking; return its id. Names that the model has, `known`, are there anyway."""
+        ranking_id = f"{self.start}-{number}-{self._code(self.start, number)}"
+        self.restore(ranking_id, waiting, known)
+        return ranking_id
+
+    def restore(self, ranking_id: str, waiting: Waiting, known: tuple[str, ...] | None) -> None:
+        """Remember a ranking that has an id, from now on."""
+        arranged = waiting.arranged
+        waiting.size = (
+            _PER_RANKING + _PER_PLACE * len(waiting.listed.order) + arranged.X.nbytes + _size_of(arranged.ids)
+        )
+        if arranged.names is not None and arranged.names is not known:
+            waiting.size += _size_of(arranged.names)
+        waiting.since = self._clock()
+        with self._lock:
+            self._waiting[ranking_id] = waiting
+            if waiting.reload:
+                self._reloads[waiting.reload] = ranking_id
+            self._size += waiting.size
+            self._expire(waiting.since)
+
+    def find(self, ranking_id: str) -> Waiting:
+        """Return a ranking; raise if it is unknown or has expired."""
         parts = ranking_id.split("-")
         if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts[:2]):
             raise self._unknown(ranking_id)
@@ -64,25 +103,61 @@ class Rankings:
             raise self._unknown(ranking_id)
         with self._lock:
             self._expire(self._clock())
-            waiting = self._waiting.get(number) if start == self._start else None
+            waiting = self._waiting.get(ranking_id)
         if waiting is None:
             raise ExpiredRankingError(
                 f"the ranking {ranking_id} has expired: rankings wait {self._settings.ranking_seconds:g} seconds for "
-                "an answer, less if many wait, and not beyond a restart",
-                "send documents and grades together to POST /v1/learn",
+                "an answer, less if many wait, and beyond a restart only if they were shown to be clicked",
+                "send documents and grades together to POST /v1/learn; clicks come too late",
             )
-        return waiting.arranged
+        return waiting
+
+    def find_reload(self, key: bytes) -> tuple[str, Waiting] | None:
+        """Return the ranking that stands for a session and query, None if there is none."""
+        with self._lock:
+            self._expire(self._clock())
+            ranking_id = self._reloads.get(key)
+            return None if ranking_id is None else (ranking_id, self._waiting[ranking_id])
+
+    def all_open(self) -> list[tuple[str, Waiting]]:
+        """Return those that were shown and may still be clicked."""
+        with self._lock:
+            return [(ranking_id, waiting) for ranking_id, waiting in self._waiting.items() if waiting.is_open]
+
+    def take_expired(self) -> list[tuple[str, Waiting]]:
+        """Return, once, those that were shown, and have expired without an answer."""
+        with self._lock:
+            self._expire(self._clock())
+            expired, self._expired = self._expired, []
+        return expired
+
+    def take_back(self, ranking_id: str, waiting: Waiting) -> None:
+        """Keep an expired ranking that could not be logged, to try again; count it if there are too many."""
+        most = self._settings.waiting_answers
+        with self._lock:
+            self._expired.append((ranking_id, waiting))
+            self.n_dropped += max(0, len(self._expired) - most)
+            del self._expired[:-most]
+
+    def __contains__(self, ranking_id: str) -> bool:
+        return ranking_id in self._waiting
 
     def _expire(self, now: float) -> None:
         limits = self._settings
         while self._waiting:
-            number, oldest = next(iter(self._waiting.items()))
+            ranking_id, oldest = next(iter(self._waiting.items()))
             too_many = len(self._waiting) > limits.rankings
             too_large = self._size > limits.ranking_bytes and len(self._waiting) > 1
             if not too_many and not too_large and now - oldest.since <= limits.ranking_seconds:
                 return
-            del self._waiting[number]
+            del self._waiting[ranking_id]
+            if self._reloads.get(oldest.reload) == ranking_id:
+                del self._reloads[oldest.reload]
             self._size -= oldest.size
+            if oldest.is_open:
+                self._expired.append((ranking_id, oldest))
+                self.n_dropped += max(0, len(self._expired) - limits.waiting_answers)
+                del self._expired[: -limits.waiting_answers]
 
     def _code(self, start: int, number: int) -> str:
         return blake2b(f"{start}-{number}".encode(), digest_size=8, key=self._secret).hexdigest()

@@ -7,7 +7,8 @@ from typing import Any, Self
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import ready_model
 from perceptrank.measures import parse
-from perceptrank.serve.learning import Answers, find_weights, learn_answers
+from perceptrank.measures.of_clicks import ClickMeasure
+from perceptrank.serve.learning import NAIVE, Answers, find_weights, learn_answers
 from perceptrank.serve.log.log import Row
 from perceptrank.serve.log.records import (
     FIRST_LINK,
@@ -15,15 +16,20 @@ from perceptrank.serve.log.records import (
     ChallengerEntry,
     Entry,
     FixedEntry,
+    ImpressionEntry,
     ModelEntry,
     NamesEntry,
     PromotionEntry,
+    QueryEntry,
     RemovalEntry,
+    ShownEntry,
     decode,
 )
 from perceptrank.serve.shadow.shadow import Promotion, Shadow, restore_learner
 
 BLOCK = 64  # answers that are learned at once; rankings meanwhile are by the model before them
+MOST_CLICKED = 3  # documents with grade 1 in an answer that may be clicks
+MANY_IN_A_ROW = 20  # such answers, from which on grades look like clicks
 
 
 @dataclass(frozen=True)
@@ -35,9 +41,13 @@ class Current:
     link: bytes = FIRST_LINK
     n_features: int | None = None  # None until the first answer
     names: tuple[str, ...] | None = None  # of the features, in the order of the model
-    answers: int = 0
+    answers: int = 0  # with grades, or with clicks
+    impressions: int = 0  # those with clicks
+    notes: int = 0  # of lists that were shown, before all their clicks were known
+    like_clicks: int = 0  # newest answers in a row with grades that may be clicks
     refused: int = 0  # answers that it could not learn from
     refusal: str = ""  # the last reason
+    open: dict[str, int] = field(default_factory=dict)  # rankings with such a note, and its number; never changed
     shadow: Shadow = field(default_factory=Shadow)
 
     @classmethod
@@ -52,15 +62,30 @@ class Current:
         return self.learner.learns and not self.shadow.is_fixed
 
     @property
+    def looks_like_clicks(self) -> bool:
+        """True if grades seem to be clicks: for long, all were 0, but for a few that were 1."""
+        return self.like_clicks >= MANY_IN_A_ROW
+
+    @property
+    def has_real_grades(self) -> bool:
+        """True if grades do not look like clicks, nor have all of them so far."""
+        return self.like_clicks < min(MANY_IN_A_ROW, max(1, self.answers - self.impressions))
+
+    @property
     def takes_missing(self) -> bool:
-        """True if features may be missing."""
-        return self.learner.model.takes_missing
+        """True if features may be NaN."""
+        return self.learner.model.takes_missing and not self.zero_missing
+
+    @property
+    def zero_missing(self) -> bool:
+        """True if missing features are 0, as in the data that the model was learned from."""
+        return self.learner.model.zero_missing
 
     def after(self, row: Row, entry: Entry) -> "Current":
         """Return the model after one more entry."""
         known: dict[str, Any] = {"version": row.sequence, "link": row.link}
         if isinstance(entry, ModelEntry):
-            known |= {"answers": self.answers, "refused": self.refused, "refusal": self.refusal}
+            known |= {name: getattr(self, name) for name in COUNTED}
             return self._with(entry, known)
         if isinstance(entry, NamesEntry):
             names = None if entry.names is None else tuple(entry.names)
@@ -71,7 +96,15 @@ class Current:
             return replace(self, shadow=self.shadow.after(row.sequence, entry), **known)
         if isinstance(entry, PromotionEntry):
             return self._promoted(row, entry)
-        return self._after_answers([(row, entry)])
+        if isinstance(entry, ImpressionEntry | AnswerEntry):
+            return self._after_answers([(row, entry)])
+        return self._after_notes([(row, entry)])
+
+    def _after_notes(self, logged: "Sequence[tuple[Row, ShownEntry]]") -> "Current":
+        """Return what follows from notes of lists that were shown: they are open, unless they have ended before."""
+        (last, _), n = logged[-1], self.notes + len(logged)
+        still = self.open | {str(entry.ranking_id): row.sequence for row, entry in logged}
+        return replace(self, notes=n, open=still, version=last.sequence, link=last.link)
 
     def _with(self, entry: ModelEntry, known: dict[str, Any]) -> "Current":
         """Return what follows from an entry with a model."""
@@ -98,21 +131,29 @@ class Current:
             names = model.feature_names or (names if model.n_inputs == n_features else None)
             n_features = model.n_inputs
         known: dict[str, Any] = {"version": row.sequence, "link": row.link, "shadow": shadow}
-        return replace(self, learner=challenger.learner, names=names, n_features=n_features, **known)
+        learner = challenger.learner
+        if self.zero_missing:  # it has learned from the same answers
+            learner = learner.with_model(model.with_zero_missing())
+        return replace(self, learner=learner, names=names, n_features=n_features, **known)
 
-    def _after_answers(self, logged: "Sequence[tuple[Row, AnswerEntry]]") -> "Current":
+    def _after_answers(self, logged: "Sequence[tuple[Row, AnswerEntry | ImpressionEntry]]") -> "Current":
         """Return what follows from answers: each is ranked and measured by all models, then learned from."""
         shadow = self.shadow
         answers = Answers([entry for _, entry in logged], [row.sequence for row, _ in logged], self.names)
-        measures = {challenger.measure: parse(challenger.measure) for challenger in shadow.challengers.values()}
-        learned = learn_answers(self.learner, answers, list(measures.values()), learns=not shadow.is_fixed)
+        all_measures = {challenger.measure: parse(challenger.measure) for challenger in shadow.challengers.values()}
+        measures = {
+            name: measure
+            for name, measure in all_measures.items()
+            if isinstance(measure, ClickMeasure) == answers.are_clicks
+        }
+        recorded = [*measures.values(), *([NAIVE] if answers.are_clicks and measures else [])]
+        learned = learn_answers(self.learner, answers, recorded, learns=not shadow.is_fixed, ranks=True)
         challengers = {
-            name: challenger.after_answers(name, answers, measure, learned.values[measure])
+            name: challenger.after_answers(name, answers, measures.get(challenger.measure), learned.values)
             for name, challenger in shadow.challengers.items()
-            for measure in [measures[challenger.measure]]
         }
         last, _ = logged[-1]
-        return replace(
+        after = replace(
             self,
             learner=learned.learner,
             version=last.sequence,
@@ -122,6 +163,15 @@ class Current:
             refusal=learned.refusal or self.refusal,
             shadow=replace(shadow, challengers=challengers),
         )
+        if answers.are_clicks:
+            closed = {entry.ranking_id for _, entry in logged}
+            is_noted = not closed.isdisjoint(self.open)
+            still = {key: number for key, number in self.open.items() if key not in closed} if is_noted else self.open
+            return replace(after, impressions=self.impressions + len(logged), open=still)
+        run = self.like_clicks
+        for _, entry in logged:
+            run = run + 1 if isinstance(entry, AnswerEntry) and may_be_clicks(entry) else 0
+        return replace(after, like_clicks=run)
 
     def after_all(self, entries: Sequence[tuple[Row, Entry]]) -> "Current":
         """Return the model after several entries, the same as after one after the other.
@@ -130,14 +180,28 @@ class Current:
         """
         current, place = self, 0
         while place < len(entries):
-            run: list[tuple[Row, AnswerEntry]] = []
+            run: list[tuple[Row, Any]] = []
             for row, entry in entries[place : place + BLOCK]:
-                if not isinstance(entry, AnswerEntry):
+                if not isinstance(entry, QueryEntry) or (run and type(entry) is not type(run[0][1])):
                     break
                 run.append((row, entry))
-            current = current._after_answers(run) if run else current.after(*entries[place])
+            if not run:
+                current = current.after(*entries[place])
+            elif type(run[0][1]) is ShownEntry:
+                current = current._after_notes(run)
+            else:
+                current = current._after_answers(run)
             place += max(len(run), 1)
         return current
+
+
+COUNTED = ("answers", "impressions", "notes", "like_clicks", "refused", "refusal", "open")
+
+
+def may_be_clicks(entry: AnswerEntry) -> bool:
+    """Tell whether the grades of an answer may be clicks: 0, but for a few of several documents that have 1."""
+    grades = entry.relevance
+    return bool(len(grades) > MOST_CLICKED and ((grades == 0) | (grades == 1)).all() and grades.sum() <= MOST_CLICKED)
 
 
 def _with_weights(learner: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
-from perceptrank.stream.validation import ParameterError
+from perceptrank.clicks.policies import policy
+from perceptrank.stream.validation import ParameterError, check_positive_whole
+
+MOST_PLACES = 100  # learning from a list takes time that grows as the cube of its length
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Limits and intervals of a ranker in the service; all are numbers > 0, error rates < 1.
+    """Limits, intervals and exploration of a ranker in the service; numbers are > 0, error rates < 1.
 
     Attributes
     ----------
@@ -33,6 +36,19 @@ class Settings:
         Error rate of what is said about challengers.
     promote_at : float or None
         Error rate at which a challenger that is shown to be better is promoted without asking; by default none is.
+    explore : str
+        Exploration policy: "own", that of a click learner, and none of others; "none", or one that
+        `perceptrank.clicks.policy` knows. Plackett-Luce's temperature is in units of the spread of the scores.
+    explore_share : float
+        Share of the rankings that are explored.
+    challenger_share : float or None
+        Share of the explored rankings that are those of a challenger instead, if it is compared by fair preferences: it
+        takes lists of both to tell which is better, as many of the model, all by fair pairs. By default 0.1 if
+        challengers are promoted automatically, else 0.
+    places : int
+        How many documents are shown, if the request does not say.
+    judged : bool
+        Grades of 0 and 1 are judgements, even if they look like clicks: there is no warning.
 
     Examples
     --------
@@ -51,12 +67,36 @@ class Settings:
     snapshots: int = 20
     shadow_error: float = 0.05
     promote_at: float | None = None
+    explore: str = "own"
+    explore_share: float = 1.0
+    challenger_share: float | None = None
+    places: int = 10
+    judged: bool = False
 
     def __post_init__(self) -> None:
-        _check_positive(self, "promote_at")
+        _check_positive(self, "promote_at", "explore", "judged", "challenger_share")
         for name in ("shadow_error", "promote_at"):
             if (value := getattr(self, name)) is not None and not value < 1:
                 raise ParameterError(name, "must be a probability < 1", value)
+        if not self.explore_share <= 1:
+            raise ParameterError(
+                "explore_share", "must be a probability > 0; explore='none' explores nothing", self.explore_share
+            )
+        if not 0 <= self.shown_challengers <= 0.5:
+            raise ParameterError("challenger_share", "must be from 0 to 0.5", self.challenger_share)
+        check_positive_whole("places", self.places)
+        if self.places > MOST_PLACES:
+            raise ParameterError("places", f"must be at most {MOST_PLACES}", self.places)
+        if not isinstance(self.judged, bool):
+            raise ParameterError("judged", "must be true or false", self.judged)
+        if self.explore != "own":
+            policy(self.explore)
+
+    @property
+    def shown_challengers(self) -> float:
+        """Share of the explored rankings that are those of challengers."""
+        by_default = 0.1 if self.promote_at is not None else 0.0
+        return by_default if self.challenger_share is None else self.challenger_share
 
 
 @dataclass(frozen=True)
@@ -78,10 +118,10 @@ class Limits:
             raise ParameterError("burst", "must be a number >= 1", self.burst)
 
 
-def _check_positive(settings: Settings | Limits, optional: str) -> None:
+def _check_positive(settings: Settings | Limits, optional: str, *others: str) -> None:
     for field in fields(settings):
         value = getattr(settings, field.name)
-        if value is None and field.name == optional:
+        if (value is None and field.name == optional) or field.name in others:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise ParameterError(field.name, "must be a number > 0", value)

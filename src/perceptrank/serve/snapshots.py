@@ -14,11 +14,11 @@ from perceptrank.io.errors import FormatError
 from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.registry import restore
 from perceptrank.serve.learning import MODEL_BYTES
-from perceptrank.serve.replay import Current
+from perceptrank.serve.replay import COUNTED, Current
 from perceptrank.serve.shadow.shadow import Shadow
 from perceptrank.stream.memory import limited_room
 
-_PLAIN = ("version", "n_features", "names", "answers", "refused", "refusal")  # fields that JSON takes
+_PLAIN = ("version", "n_features", "names", *COUNTED)  # fields that JSON takes
 _NAME = re.compile(r"(\d{12,})\.json")
 
 
@@ -39,41 +39,53 @@ class Snapshots:
 
     def write(self, current: Current, keep: int) -> None:
         """Write a snapshot, atomically, and remove the oldest ones beyond a number."""
-        document = current.learner.as_document()
-        document["log"] = {"link": current.link.hex(), **{name: getattr(current, name) for name in _PLAIN}}
-        if current.shadow.is_active or current.shadow.known:
-            document["log"]["shadow"] = current.shadow.as_plain()
-        document["log"]["checksum"] = _checksum(document)
-        write_atomically(self.path(current.version), model_text(document))
+        write_atomically(self.path(current.version), snapshot_text(current))
         for version in self.versions()[keep:]:
             self.path(version).unlink(missing_ok=True)
 
     def read(self, version: int) -> Current | None:
         """Return a snapshot; None if it is missing or damaged."""
-        path = self.path(version)
         try:
-            document = parse_model(path, path.read_bytes())
-            about = document["log"]
-            checksum = about.pop("checksum")
-            if checksum != _checksum(document) or about["version"] != version:
-                return None
-            about["names"] = None if about["names"] is None else tuple(about["names"])
-            with limited_room(MODEL_BYTES):
-                learner = restore(path, document)
-            return Current(
-                learner,
-                link=bytes.fromhex(about["link"]),
-                shadow=Shadow.from_plain(about["shadow"]) if "shadow" in about else Shadow(),
-                **{name: about[name] for name in _PLAIN},
-            )
-        except (OSError, FormatError, KeyError, TypeError, ValueError):
+            snapshot = parse_snapshot(self.path(version), self.path(version).read_bytes())
+        except OSError:
             return None
+        return snapshot if snapshot is not None and snapshot.version == version else None
 
     def valid(self, until: float = math.inf) -> Iterator[Current]:
         """Iterate over the snapshots that are whole, up to a version, newest first."""
         for version in self.versions():
             if version <= until and (snapshot := self.read(version)) is not None:
                 yield snapshot
+
+
+def snapshot_text(current: Current) -> str:
+    """Return the content of a snapshot."""
+    document = current.learner.as_document()
+    document["log"] = {"link": current.link.hex(), **{name: getattr(current, name) for name in _PLAIN}}
+    if current.shadow.is_active or current.shadow.known:
+        document["log"]["shadow"] = current.shadow.as_plain()
+    document["log"]["checksum"] = _checksum(document)
+    return model_text(document)
+
+
+def parse_snapshot(source: str | Path, content: bytes) -> Current | None:
+    """Return the snapshot of a content; None if it is damaged."""
+    try:
+        document = parse_model(source, content)
+        about = document["log"]
+        if about.pop("checksum") != _checksum(document):
+            return None
+        about["names"] = None if about["names"] is None else tuple(about["names"])
+        with limited_room(MODEL_BYTES):
+            learner = restore(source, document)
+        return Current(
+            learner,
+            link=bytes.fromhex(about["link"]),
+            shadow=Shadow.from_plain(about["shadow"]) if "shadow" in about else Shadow(),
+            **{name: about[name] for name in _PLAIN if name in about},  # some came later
+        )
+    except (FormatError, KeyError, TypeError, ValueError):
+        return None
 
 
 def _checksum(document: dict[str, Any]) -> str:

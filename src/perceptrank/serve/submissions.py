@@ -12,7 +12,7 @@ from perceptrank.learners.learning import ready_model
 from perceptrank.learners.model import Model
 from perceptrank.serve.errors import EventConflictError, FeatureMismatchError
 from perceptrank.serve.learning import find_weights
-from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
+from perceptrank.serve.log.records import Answered, Entry, QueryEntry, ShownEntry, as_bytes
 from perceptrank.serve.replay import Current
 
 _OTHER = "send one that has learned from the same features; other features need a ranker of their own"
@@ -25,26 +25,31 @@ def _new_future() -> "Future[Any]":
     return future
 
 
-class Acknowledgement(msgspec.Struct, frozen=True):
-    """An answer is on disk, as entry `sequence` of the log; `duplicate` if it was there before."""
+class Acknowledgement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer is on disk, as entry `sequence` of the log; `duplicate` if it was there before.
+
+    A `warning` says why nothing, or something wrong, may be learned from such answers.
+    """
 
     event_id: str
     sequence: int
     duplicate: bool
+    warning: str = ""
 
 
 @dataclass(frozen=True)
 class Answer:
     """An answer to log, and the names of its features."""
 
-    entry: AnswerEntry
+    entry: Answered
     names: tuple[str, ...] | None
+    warning: str = ""
     future: "Future[Acknowledgement]" = field(default_factory=_new_future)
 
     @property
     def n_bytes(self) -> int:
         """Bytes of its features and grades: each answer to a ranking has a copy."""
-        return len(self.entry.features) + len(self.entry.grades)
+        return self.entry.n_bytes
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class Mark:
     is_last: bool = False
 
 
-def repeated(entry: AnswerEntry, digest: bytes, used: "tuple[int, bytes]") -> Acknowledgement | EventConflictError:
+def repeated(entry: QueryEntry, digest: bytes, used: "tuple[int, bytes]") -> Acknowledgement | EventConflictError:
     """Return the outcome for an event id that was used: at this entry, for an answer of this digest."""
     sequence, before = used
     if digest == before:
@@ -74,17 +79,28 @@ def repeated(entry: AnswerEntry, digest: bytes, used: "tuple[int, bytes]") -> Ac
     )
 
 
+def answered_before(entry: ShownEntry, end: "tuple[int, bytes]") -> EventConflictError:
+    """Return the error for clicks on a list whose impression is in the log."""
+    return EventConflictError(
+        f"the clicks on the ranking {entry.ranking_id} were all said before, in entry {end[0]}",
+        "send all clicks on a ranking at once, or each with more=true; late ones are not learned",
+    )
+
+
 def agree(own: tuple[str, ...] | None, names: tuple[str, ...] | None) -> bool:
     """Tell whether features, once in order, are those of a model; those without names go by their number."""
     return own is None or (names is not None and set(own) == set(names))
 
 
-def in_order(answer: Answer, names: tuple[str, ...] | None) -> AnswerEntry:
+def in_order(answer: Answer, names: tuple[str, ...] | None) -> Answered:
     """Return an answer with its features in the order of the model, which may not have been known before."""
     own, entry = answer.names, answer.entry
     if names is None or own is None or own == names or set(own) != set(names):
         return entry
-    return msgspec.structs.replace(entry, features=as_bytes(entry.X[:, [own.index(name) for name in names]]))
+    features = as_bytes(entry.X[:, [own.index(name) for name in names]])
+    if isinstance(entry, ShownEntry) and entry.names is not None:
+        return msgspec.structs.replace(entry, features=features, names=list(names))
+    return msgspec.structs.replace(entry, features=features)
 
 
 def other_features() -> FeatureMismatchError:

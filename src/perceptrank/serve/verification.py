@@ -12,7 +12,7 @@ from perceptrank.serve.errors import DamagedLogError
 from perceptrank.serve.log.acknowledged import last_acknowledged
 from perceptrank.serve.log.log import damage
 from perceptrank.serve.log.opening import open_log, ranker_names
-from perceptrank.serve.log.records import AnswerEntry, PromotionEntry, decode, digest_of
+from perceptrank.serve.log.records import PromotionEntry, QueryEntry, decode, digest_of
 from perceptrank.serve.replay import Current, replay
 from perceptrank.serve.snapshots import Snapshots
 
@@ -99,7 +99,7 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
             problems.append(f"{n_cut} damaged entries were cut off earlier; they are in the table 'cut'")
         for row in takewhile(lambda row: bad is None or row.sequence < bad, log.rows()):
             entry = decode(row.record)
-            if isinstance(entry, AnswerEntry):
+            if isinstance(entry, QueryEntry):
                 n_answers += 1
                 event = log.find_events([entry.event_id]).get(entry.event_id)
                 n_wrong += event != (row.sequence, digest_of(entry))
@@ -138,4 +138,5 @@ def _bits(current: Current, stopped: set[str]) -> tuple[object, ...]:
     plain = current.shadow.as_plain()
     plain["challengers"] = [saved for saved in plain["challengers"] if saved["name"] not in stopped]
     kept = (current.link, current.n_features, current.names, current.answers, current.refused)
-    return (model_text(current.learner.as_document()), *kept, plain)
+    of_lists = (current.open, current.impressions, current.notes)
+    return (model_text(current.learner.as_document()), *kept, *of_lists, plain)

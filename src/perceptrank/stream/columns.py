@@ -107,43 +107,26 @@ def _are_weights(values: npt.NDArray[Any]) -> Bools:
     return np.asarray(np.isfinite(values) & (values >= 0))
 
 
-def _are_places(values: npt.NDArray[Any]) -> Bools:
-    return np.asarray(values >= 0)
-
-
-def _are_shares(values: npt.NDArray[Any]) -> Bools:
-    return np.asarray((values >= 0) & (values <= 1))
-
-
-def _are_answers(values: npt.NDArray[Any]) -> Bools:
-    return np.asarray((values == 0) | (values == 1) | np.isnan(values))
-
-
-def _are_probabilities(values: npt.NDArray[Any]) -> Bools:
-    return np.asarray(((values > 0) & (values <= 1)) | np.isnan(values))
-
-
 _NOT_NEGATIVE = "must be finite and not negative"
 _PLACES = "must be counted from 1, or 0 if the document was not shown"
+_NUMBER = np.dtype(np.float64)
 _declared: dict[str, Column] = {
     column.name: column
     for column in (
         Column(QID, "query", object, argument="qids"),
-        Column(RELEVANCE, "document", np.dtype(np.float64), None, _are_weights, _NOT_NEGATIVE, RELEVANCE),
+        Column(RELEVANCE, "document", _NUMBER, None, _are_weights, _NOT_NEGATIVE, RELEVANCE),
         Column(DOCID, "document", "id", "", argument="docids"),
-        Column(WEIGHT, "query", np.dtype(np.float64), 1.0, _are_weights, _NOT_NEGATIVE, "query_weights"),
+        Column(WEIGHT, "query", _NUMBER, 1.0, _are_weights, _NOT_NEGATIVE, "query_weights"),
         Column(COMMENT, "document", "text", "", argument="comments"),
-        Column(PLACE, "document", np.dtype(np.int32), 0, _are_places, _PLACES, PLACE),
-        Column(CLICKED, "document", np.dtype(np.float64), 0.0, _are_shares, "must be from 0 to 1", CLICKED),
-        Column(EXAMINED, "document", np.dtype(np.float64), np.nan, _are_answers, "must be 0, 1 or NaN", EXAMINED),
+        Column(PLACE, "document", np.dtype(np.int32), 0, lambda n: n >= 0, _PLACES, PLACE),
+        Column(CLICKED, "document", _NUMBER, 0.0, lambda x: (x >= 0) & (x <= 1), "must be from 0 to 1", CLICKED),
         Column(
-            PROPENSITY,
-            "document",
-            np.dtype(np.float64),
-            np.nan,
-            _are_probabilities,
-            "must be above 0 and at most 1, or NaN",
-            PROPENSITY,
+            *(EXAMINED, "document", _NUMBER, np.nan, lambda x: (x == 0) | (x == 1) | np.isnan(x)),
+            *("must be 0, 1 or NaN", EXAMINED),
+        ),
+        Column(
+            *(PROPENSITY, "document", _NUMBER, np.nan, lambda x: ((x > 0) & (x <= 1)) | np.isnan(x)),
+            *("must be above 0 and at most 1, or NaN", PROPENSITY),
         ),
         Column(TIME, "query", np.dtype("datetime64[ms]"), np.datetime64("NaT", "ms"), argument=TIME),
         Column(POLICY, "query", "text", "", argument=POLICY),

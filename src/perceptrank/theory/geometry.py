@@ -70,8 +70,7 @@ def lengths(rows: Floats | SparseFeatures) -> Floats:
         squares = np.bincount(row_of, scaled * scaled, len(rows))
     else:
         squares = np.einsum("ij,ij->i", scaled, scaled)
-    norms: Floats = np.sqrt(squares) * scale
-    return norms
+    return np.sqrt(squares) * scale
 
 
 def _largest(values: Features) -> float:

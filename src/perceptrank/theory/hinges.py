@@ -98,16 +98,8 @@ def order_ideally(keys: Floats, n: int, rows: Rows) -> None:
     Only levels that are among the first n are sorted, each on its own.
     """
     floats, ints = rows
-    level_of, first, ideal, chosen, order, buckets, spare = (
-        ints[0],
-        ints[1],
-        ints[3],
-        ints[4],
-        ints[5],
-        ints[6],
-        ints[7],
-    )
-    chosen_keys = floats[3]
+    level_of, first, ideal, chosen, chosen_keys = ints[0], ints[1], ints[3], ints[4], floats[3]
+    order, buckets, spare = ints[5], ints[6], ints[7]
     m_chosen, level = 0, 0
     while first[level] < n:
         size = first[level + 1] - first[level]

@@ -78,6 +78,15 @@ class Theorem:
     assumption : str
         Condition of the statement. docs/theory.md has the proof, and says which bounds are tight.
 
+    Notes
+    -----
+    Arguments that mean the same in all methods:
+
+    - `diameter`, `radius`: those of the stream; give either, since the diameter is at most 2R.
+    - `largest_weight`: largest weight of a query; losses of learner and comparator are then weighted sums.
+    - `margin`, `comparator`: margin of a separable stream; or norm and cumulative surrogate of some fixed ranker, a
+      `Comparator` or a pair. Give one of the two.
+
     Examples
     --------
     >>> import perceptrank as pr
@@ -105,15 +114,7 @@ class Theorem:
     def constant(
         self, *, diameter: float | None = None, radius: float | None = None, largest_weight: float = 1.0
     ) -> float:
-        """Return the constant C.
-
-        Parameters
-        ----------
-        diameter, radius : float, optional
-            Those of the stream; give either, since the diameter is at most 2R.
-        largest_weight : float > 0
-            Largest weight of a query.
-        """
+        """Return the constant C."""
         size = self._size_of(diameter, radius)
         with np.errstate(over="ignore", under="ignore"):
             largest = np.float64(check_positive("largest_weight", largest_weight))
@@ -148,15 +149,8 @@ class Theorem:
     ) -> float:
         """Return the bound on the learner's loss, given the margin of a separable stream or a comparator.
 
-        The other parameters are those of `constant`; if queries have weights, the losses of learner and comparator are
-        weighted sums.
-
         Parameters
         ----------
-        margin : float, optional
-            Margin of a separable stream; give this or `comparator`.
-        comparator : Comparator or (norm, loss), optional
-            Norm and cumulative surrogate of some fixed ranker.
         start : float
             Norm of the weights that the learner starts from, divided by the learning rate.
         product : float, optional
@@ -214,12 +208,10 @@ class Theorem:
         return (f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current) + where
 
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
-        """Raise if a comparator's loss is of a surrogate that may be smaller than the theorem's.
+        """Raise if a comparator's loss is of a surrogate that may be smaller than the theorem's; a pair is not checked.
 
         Parameters
         ----------
-        comparator : Comparator, (norm, loss), or None
-            A pair is not checked.
         measure : Measure or None
             The measure that is learned.
         """

@@ -36,8 +36,7 @@ def _borrow_scratch(n_rows: int, dtype: np.dtype[Any]) -> tuple[Keys, Features]:
         keys, rows = aligned((3, n_rows, LANES), np.int32), aligned((n_rows, LANES), dtype)
         keys[2] = 0
         _kept.scratch[n_rows, dtype] = keys, rows
-    scratch: tuple[Keys, Features] = _kept.scratch[n_rows, dtype]
-    return scratch
+    return _kept.scratch[n_rows, dtype]
 
 
 def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scores: Scores) -> None:
@@ -62,8 +61,7 @@ def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scor
 
 @lru_cache(maxsize=2 * MOST_SORTED)
 def _table(scores: Scores, m: int) -> Floats:
-    table: Floats = read_only(scores(m))
-    return table
+    return read_only(scores(m))
 
 
 def _rank_long(X: Features, table: Floats, outputs: Features) -> None:

@@ -45,5 +45,4 @@ class QueryRank(ColumnTransform):
 
 def rank_scores(m: int) -> Floats:
     """Return the ranks of m documents, from -1 to 1, by the sum of their first and last place, which count from 0."""
-    scores: Floats = np.arange(1.0 - m, m) / max(m - 1, 1)
-    return scores
+    return np.arange(1.0 - m, m) / max(m - 1, 1)

@@ -19,7 +19,8 @@ AUTOMATIC = "query-zscore+query-normal"
 
 Kind = TypeVar("Kind", bound=type[Transform])
 
-REGISTRY = Registry(Transform, "transform", "name", "perceptrank.transforms", "perceptrank.transforms.random")  # type: ignore[type-abstract]
+_FOLDERS = ("perceptrank.transforms", "perceptrank.transforms.random", "perceptrank.learners")  # the last by name only
+REGISTRY = Registry(Transform, "transform", "name", *_FOLDERS)  # type: ignore[type-abstract]
 
 
 def register_transform(kind: Kind) -> Kind:

@@ -57,7 +57,9 @@ class Transform(ABC):
     settles : bool
         Whether what it learns stops moving after a number of documents.
     wraps : bool
-        Whether it is made of other transforms, and therefore has no name that settings could follow.
+        Whether it is made of other transforms, or of a ranker, and therefore has no name that settings could follow.
+    adds : str
+        Name of the feature that it adds after the others; empty if it does not.
 
     Notes
     -----
@@ -106,6 +108,7 @@ class Transform(ABC):
     spread: ClassVar[float] = math.nan
     settles: ClassVar[bool] = False
     wraps: ClassVar[bool] = False
+    adds: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         """Forget the answers of a transform where a subclass does something else, as they would no longer be true."""

@@ -168,12 +168,8 @@ def _information(cells: Cells, totals: Floats, expected: Floats) -> Floats:
 def covariance(information: Floats, scores: Floats) -> Floats:
     """Return the covariance of logarithms relative to the first place: at least what independent clicks have.
 
-    Parameters
-    ----------
-    information : array of shape (places, places)
-        Of the model, in which all clicks are independent; each row adds up to 0.
-    scores : array of shape (places, places)
-        Sum of outer products of the scores of clusters: what the clicks themselves say of their variance.
+    `information` is that of the model, in which all clicks are independent; each row adds up to 0. `scores` is the sum
+    of outer products of the scores of clusters: what the clicks themselves say of their variance.
     """
     wide = np.zeros_like(information)
     model = np.linalg.inv(information[1:, 1:])

@@ -1,19 +1,23 @@
-"""The estimates that need no attractiveness: swaps, all pairs of places, and each place against the first."""
+"""The estimates without features: swaps, all pairs of places, each place against the first, and documents (EM)."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from perceptrank.clicks.bias import conditional
 from perceptrank.clicks.bias.coins import Coin, CoinCounts, as_cells, outer_scores
-from perceptrank.clicks.bias.conditional import Estimate, blank, link_places, unseen
+from perceptrank.clicks.bias.conditional import Cells, Estimate, blank, link_places, unseen
 from perceptrank.clicks.bias.documents import DocumentCounts
 from perceptrank.kernels.arrays import Floats, Ints
 
 _SWAP = "random swap or shuffle that was clicked"
-DOCUMENT = "clicked document that changed places"
+_DOCUMENT = "clicked document that changed places"
 _FAR = 3.0  # standard errors between two methods that should agree
+_STEPS, _TOLERANCE = 200, 1e-9  # of EM
+_LEAST = 0.02  # probability of no click, for the weight of a document that is clicked always
 
 
 def estimate_swaps(counts: dict[Coin, CoinCounts], totals: Floats) -> Estimate:
@@ -33,10 +37,22 @@ def sum_outer(clusters: Ints, places: Ints, residuals: Floats, n_places: int) ->
 
 def estimate_pairs(counts: DocumentCounts, totals: Floats) -> Estimate:
     """Estimate from documents seen at several places, all pairs of places at once; queries are clusters."""
-    estimate, cells, kept = link_places(counts.cells(len(totals)), DOCUMENT, totals)
-    if estimate.identified.sum() > 1:
+
+    def fit(cells: Cells) -> tuple[Floats, Floats, Floats]:
         log_examination, expected, information = conditional.solve(cells)
-        scores = sum_outer(counts.clusters()[kept], cells.place, cells.clicks - expected, len(totals))
+        return log_examination, cells.clicks - expected, information
+
+    return _estimate_documents(fit, counts, totals)
+
+
+def _estimate_documents(
+    fit: Callable[[Cells], tuple[Floats, Floats, Floats]], counts: DocumentCounts, totals: Floats
+) -> Estimate:
+    """Estimate by what `fit` returns: logarithms of examination, residuals of the cells, information."""
+    estimate, cells, kept = link_places(counts.cells(len(totals)), _DOCUMENT, totals)
+    if estimate.identified.sum() > 1:
+        log_examination, residuals, information = fit(cells)
+        scores = sum_outer(counts.clusters()[kept], cells.place, residuals, len(totals))
         estimate.fill(log_examination, information, scores)
     return estimate
 
@@ -78,6 +94,44 @@ def estimate_pivot(counts: DocumentCounts, totals: Floats) -> Estimate:
         inside = np.ix_(used, used)
         estimate.covariance[inside] = conditional.widest(model[inside], robust[inside])
     return estimate
+
+
+def estimate_em(counts: DocumentCounts, totals: Floats) -> Estimate:
+    """Estimate examination and the attractiveness of each document that changed places; queries are clusters.
+
+    A document of attractiveness a at place k is clicked with probability p = θ_k a. The EM algorithm (Wang et al. 2018)
+    takes turns between the two, with P(examined | no click) = θ(1 - a) / (1 - θa) and P(attractive | no click) =
+    (1 - θ)a / (1 - θa). It needs thousands of rounds where clicks are rare, and is biased however many documents there
+    are, because it fits an attractiveness to each of them. Here it is a regression of ln p = ln θ_k + ln a, and takes a
+    few steps of Newton's method; Firth's correction, half a click per document that its places share in proportion to
+    their information, removes the first term of the bias.
+    """
+    return _estimate_documents(_fit_em, counts, totals)
+
+
+def _fit_em(cells: Cells) -> tuple[Floats, Floats, Floats]:
+    """Return the logarithms of examination, the residuals of the cells, and the information on examination."""
+    log_examination, free = conditional.solve(cells)[0], np.unique(cells.place)[1:]
+    exposure = cells.per_group(cells.shown * np.exp(log_examination)[cells.place])
+    log_attraction = np.log((cells.per_group(cells.clicks) + 0.5) / (exposure + 1.0))
+    for _ in range(_STEPS):
+        chance = np.exp(log_examination[cells.place] + log_attraction[cells.group])
+        rest = np.maximum(1 - chance, _LEAST)
+        weight = cells.shown * chance / rest
+        sums = cells.per_group(weight)
+        share = weight / sums[cells.group]
+        residuals = (cells.clicks - cells.shown * chance) / rest + share / 2
+        information = np.diag(cells.per_place(weight)) - (cells.table(weight).T @ cells.table(share)).toarray()
+        lack = cells.per_group(residuals)
+        step = np.zeros(cells.n_places)
+        gradient = cells.per_place(residuals - share * lack[cells.group])
+        step[free] = np.linalg.solve(information[np.ix_(free, free)], gradient[free])
+        change = (lack - cells.per_group(weight * step[cells.place])) / sums
+        log_examination = log_examination + np.clip(step, -1, 1)
+        log_attraction = log_attraction + np.clip(change, -1, 1)
+        if np.abs(step).max() < _TOLERANCE:
+            break
+    return log_examination, residuals - share * lack[cells.group], information
 
 
 def choose(swaps: Estimate, pairs: Estimate, n_random: int) -> tuple[str, str]:

@@ -1,19 +1,24 @@
-"""Judgements as a value: estimates, intervals and grades of each document of each query."""
+"""Judgements as a value: estimates, intervals and grades of each document of each query; and their files."""
 
 from __future__ import annotations
 
+import csv
+import json
+import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from perceptrank.clicks.bias.result import PositionBias
 from perceptrank.clicks.judging.sums import query_texts
-from perceptrank.clicks.judging.writing import Format, Ratings, write_judgements
+from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.columns import DOCID
@@ -23,6 +28,9 @@ from perceptrank.stream.sparse import AnyFeatures, concatenate_features
 from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import check_choice
 
+Format: TypeAlias = Literal["full", "quepid", "workbench"]
+Ratings: TypeAlias = Literal["grade", "estimate"]
+_SUFFIXES: dict[str, Format] = {".csv": "full", ".jsonl": "full", ".ndjson": "full", ".json": "workbench"}
 _COLUMNS = (
     *("query", "docid", "grade", "estimate", "low", "high", "clicks", "shown", "exposure", "smallest_place"),
     *("largest_place", "prior_share", "identified", "reason"),
@@ -132,7 +140,8 @@ class Judgements:
         has_one = ~np.isnan(values)
         if not has_one.any():
             other = "; `ratings='estimate'` takes the estimates" if ratings == "grade" and self.identified.any() else ""
-            raise ValueError(f"none of {len(self):,} documents has a rating: {self._why_not(ratings)}{other}")
+            why = next(iter(self.ungraded() if ratings == "grade" else Counter(self.reason.tolist())), "")
+            raise ValueError(f"none of {len(self):,} documents has a rating: {why}{other}")
         rows = zip(self.query[has_one].tolist(), self.docid[has_one].tolist(), values[has_one].tolist(), strict=True)
         return list(rows)
 
@@ -146,9 +155,6 @@ class Judgements:
                 wide = f"model {self.model} has no intervals" if low != low else "interval spans several bands"  # noqa: PLR0124
                 counts[wide if known else why] += 1
         return dict(counts.most_common())
-
-    def _why_not(self, ratings: str) -> str:
-        return next(iter(self.ungraded() if ratings == "grade" else Counter(self.reason.tolist())), "")
 
     def to_frame(self, library: str = "pandas") -> Any:
         """Return a data frame with one row for each document of each query.
@@ -225,7 +231,23 @@ class Judgements:
         int
             Number of documents that were written.
         """
-        return write_judgements(self, path, to, ratings)
+        to = format_for(path) if to is None else to
+        check_choice("to", to, get_args(Format))
+        if to == "full":
+            rows = [{name: _number(value) for name, value in row.items()} for row in self.rows()]
+            is_json = Path(path).suffix.lower() in (".jsonl", ".ndjson", ".json")
+            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows) if is_json else _csv_lines(rows)
+            count = len(rows)
+        else:
+            rated = self.rated(ratings)
+            names = ("query", "docid", "rating")
+            quepid = (dict(zip(names, map(_number, row), strict=True)) for row in rated)
+            lines = _csv_lines(quepid) if to == "quepid" else _workbench(rated, Path(path).stem, self.model)
+            count = len(rated)
+        with replaced_file(path) as file:
+            for line in lines:
+                file.write(line.encode("utf-8", "surrogateescape"))
+        return count
 
     def as_plain(self) -> dict[str, Any]:
         """Return a summary as dicts, lists, text and numbers, for JSON."""
@@ -244,3 +266,51 @@ class Judgements:
             "notes": list(self.notes),
             "position bias": None if self.bias is None else self.bias.as_plain(),
         }
+
+
+def format_for(path: str | os.PathLike[str]) -> Format:
+    """Return the format that a suffix stands for; raise `ValueError` if it stands for none."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        known = ", ".join(_SUFFIXES)
+        raise ValueError(f"{path}: the suffix of a file of judgements must be one of {known}, or give its format")
+    return _SUFFIXES[suffix]
+
+
+class _Returned:
+    write = str  # what is written to this file is returned
+
+
+def _csv_lines(rows: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    """Yield lines of CSV that end as Quepid expects, whatever the system."""
+    writer: Any = csv.writer(_Returned(), lineterminator="\n")
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield writer.writerow(row)
+        yield writer.writerow(map(_text, row.values()))
+
+
+def _workbench(rated: list[tuple[str, str, float]], name: str, model: str) -> Iterable[str]:
+    """Yield the body of a request to import judgements: ratings are text there."""
+    queries = [
+        {"query": query, "ratings": [{"docId": docid, "rating": str(_number(rating))} for _, docid, rating in rows]}
+        for query, rows in groupby(rated, key=lambda row: row[0])
+    ]
+    body = {
+        "name": name[:50],
+        "description": f"Judgements from clicks, model {model}, by perceptrank",
+        "type": "IMPORT_JUDGMENT",
+        "judgmentRatings": queries,
+    }
+    yield json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+def _number(value: Any) -> Any:
+    """Return a number as it is written: whole ones without a point, None for NaN; other values as they are."""
+    if not isinstance(value, float):
+        return value
+    return None if math.isnan(value) else int(value) if value.is_integer() else value
+
+
+def _text(value: Any) -> Any:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else value

@@ -19,6 +19,7 @@ from perceptrank.kernels.arrays import Floats, Ints
 _AT_ONCE = 500  # documents in a request
 _MOST_QUERIES = 1025  # leaves of a query, with the setting's default of 1024
 _LARGEST_WINDOW = 10_000  # documents of a search, unless the index says otherwise
+_CONSTANT: dict[str, Any] = {"match_all": {}}  # a query whose score is 1 for all documents
 _NO_PLUGIN = ("no handler found", "incorrect http method", "invalid index name", "must not start with '_'")
 
 
@@ -51,9 +52,9 @@ class ElasticsearchModel(FloatModel):
     def draft(self, names: list[str], fields: list[str]) -> Any:
         if any("{{" in field for field in fields):
             raise ValueError("a feature set is a template, in which a name with {{ stands for a parameter: rename it")
-        features = [field_feature(*pair) for pair in zip(names, fields, strict=True)]
+        features = [feature(name, field_query(field)) for name, field in zip(names, fields, strict=True)]
         if self.shift.value:
-            features.append(constant_feature(SHIFT_FEATURE))
+            features.append(feature(SHIFT_FEATURE, _CONSTANT))
         return {"featureset": {"features": features}}
 
     def body(self, terms: list[FloatTerm]) -> Any:
@@ -146,17 +147,16 @@ def _xgboost_tree(tree: FloatTree) -> dict[str, Any]:
     return nodes[0]
 
 
-def field_feature(name: str, field: str, *, matches_all: bool = True) -> dict[str, Any]:
-    """Return the feature that is the number in a field; a document without one has 0, or does not match."""
+def field_query(field: str, *, matches_all: bool = True) -> dict[str, Any]:
+    """Return a query whose score is the number in a field; a document without one has 0, or does not match."""
     matched: dict[str, Any] = {"match_all": {}} if matches_all else {"exists": {"field": field}}
     value = {"field": field, "missing": 0}
-    query = {"query": matched, "field_value_factor": value, "boost_mode": "replace"}
-    return {"name": name, "params": [], "template_language": "mustache", "template": {"function_score": query}}
+    return {"function_score": {"query": matched, "field_value_factor": value, "boost_mode": "replace"}}
 
 
-def constant_feature(name: str) -> dict[str, Any]:
-    """Return the feature that is 1 for all documents."""
-    return {"name": name, "params": [], "template_language": "mustache", "template": {"match_all": {}}}
+def feature(name: str, template: Any, language: str = "mustache") -> dict[str, Any]:
+    """Return a feature of a feature set."""
+    return {"name": name, "params": [], "template_language": language, "template": template}
 
 
 def _make_store(server: EngineServer, removals: list[Removal], name: str) -> None:
@@ -178,15 +178,13 @@ def _feature_set(name: str, names: list[str], constants: list[str], split: Any) 
     while any(name.startswith(prefix) for name in names):
         prefix += "_"
     parts = [f"{sign}{j}" for j in np.flatnonzero(split) for sign in ("p", "n")]
-    features = [field_feature(prefix + field, field) for field in parts]  # before what is derived from them
-    for j, feature in enumerate(names):
+    features = [feature(prefix + field, field_query(field)) for field in parts]  # before what is derived from them
+    for j, own in enumerate(names):
         if split[j]:
-            difference = f"{prefix}p{j} - {prefix}n{j}"
-            derived = {"template_language": "derived_expression", "template": difference}
-            features.append({"name": feature, "params": [], **derived})
+            features.append(feature(own, f"{prefix}p{j} - {prefix}n{j}", "derived_expression"))
         else:
-            features.append(field_feature(feature, f"p{j}", matches_all=False))  # as features of a shop may not
-    features += [constant_feature(constant) for constant in constants]
+            features.append(feature(own, field_query(f"p{j}", matches_all=False)))  # as features of a shop may not
+    features += [feature(constant, _CONSTANT) for constant in constants]
     return {"featureset": {"name": name, "features": features}}
 
 

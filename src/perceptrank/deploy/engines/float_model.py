@@ -14,10 +14,11 @@ from perceptrank.deploy.engines.score_shift import NO_SHIFT, SHIFT_FEATURE, Shif
 from perceptrank.deploy.engines.trees import FloatTree, check_steps, float_trees
 from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import Export, SumTarget, check_choice, check_word, note_no_bias
+from perceptrank.deploy.target import Differences, Export, SumTarget, check_word, note_no_bias
 from perceptrank.io.engine_server import EngineServer
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures
+from perceptrank.stream.validation import ParameterError, check_choice, check_positive
 
 ULP = float(np.finfo(np.float32).eps)
 PARTS = ("model", "features")
@@ -71,15 +72,14 @@ class FloatModel(SumTarget):
     timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        check_word(self.name, "model_name", self.model_name)
+        check_word(self.option("model_name"), self.model_name)
         if not isinstance(self.normalizers, bool):
-            raise ValueError(f"normalizers of the target {self.name} must be true or false, got {self.normalizers!r}")
-        check_choice(self.name, "part", self.part, PARTS)
-        if not is_number(self.timeout) or not 0 < self.timeout < math.inf:
-            raise ValueError(f"timeout of the target {self.name} must be a number > 0, got {self.timeout!r}")
-        if is_number(self.shift):
+            raise ParameterError(self.option("normalizers"), "must be true or false", self.normalizers)
+        check_choice(self.option("part"), self.part, PARTS)
+        check_positive(self.option("timeout"), self.timeout)
+        if isinstance(self.shift, (int, float)) and not isinstance(self.shift, bool):
             if not 0 <= self.shift <= LARGEST:
-                raise ValueError(f"shift of the target {self.name} must be >= 0 and within float32, got {self.shift!r}")
+                raise ParameterError(self.option("shift"), "must be >= 0 and within float32", self.shift)
             object.__setattr__(self, "shift", as_shift(self.shift))
         if self.url is not None:
             self.server()
@@ -99,10 +99,26 @@ class FloatModel(SumTarget):
         shift = make_shift(self.shift, self.name, model, function, dropped, standardised=self.normalizers)
         return replace(self, shift=shift)
 
-    def write(self, folded: Folded) -> tuple[str, list[str]]:
-        terms = self.terms(folded)
+    def write(self, model: Folded | Additive) -> tuple[str, list[str]]:
         if self.part == "features":
-            return self._write_draft(list(folded.used))
+            body, notes = (
+                self._draft_of(model),
+                ["a draft: each feature is the field of its name; replace those that are made otherwise"],
+            )
+        else:
+            body, notes = self._trees_of(model) if isinstance(model, Additive) else self._weights_of(model)
+        return json.dumps(body, indent=1) + "\n", notes
+
+    def _draft_of(self, model: Folded | Additive) -> Any:
+        target = self
+        if isinstance(model, Additive):
+            check_steps(self.name, model)
+            target = replace(self, shift=NO_SHIFT)  # which leaves have
+        else:
+            self.terms(model)  # which raises if float32 cannot hold a number
+        return target.draft(list(model.used), list(model.used))
+
+    def _weights_of(self, folded: Folded) -> tuple[Any, list[str]]:
         notes = [
             f"{self.name} computes with float32: scores have about 7 digits",
             "a feature that a document does not match is 0 before it is standardised: it must be 0 in learning, too",
@@ -116,7 +132,13 @@ class FloatModel(SumTarget):
                 f"float32 holds few digits of what distinguishes documents in {', '.join(map(repr, coarse))}, whose "
                 "mean is large beside the spread: subtract a constant from it where it is made"
             )
-        return json.dumps(self.body(terms), indent=1) + "\n", notes
+        return self.body(self.terms(folded)), notes
+
+    def _trees_of(self, additive: Additive) -> tuple[Any, list[str]]:
+        trees = float_trees(self.name, additive, self.shift.value)
+        body, own = self.tree_body(trees.trees)
+        absent = "a feature that a document does not match is 0: it must be 0 in learning, too"
+        return body, [*trees.notes, absent, *own, *self._constant_notes(trees.dropped)]
 
     def export(self, function: RankingFunction) -> Export:
         export = super().export(function)
@@ -129,28 +151,9 @@ class FloatModel(SumTarget):
     def _constant_notes(self, dropped: float) -> list[str]:
         return [*filter(None, [self.shift.promise]), *note_no_bias(dropped)]
 
-    def _write_draft(self, names: list[str]) -> tuple[str, list[str]]:
-        return json.dumps(self.draft(names, names), indent=1) + "\n", [
-            "a draft: each feature is the field of its name; replace those that are made otherwise"
-        ]
-
     @abstractmethod
     def body(self, terms: list[FloatTerm]) -> Any:
         """Return the request's body as plain values."""
-
-    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        if self.part == "features":
-            check_steps(self.name, additive)
-            return replace(self, shift=NO_SHIFT)._write_draft(list(additive.used))
-        trees = float_trees(self.name, additive, self.shift.value)
-        body, own = self.tree_body(trees.trees)
-        notes = [
-            *trees.notes,
-            "a feature that a document does not match is 0: it must be 0 in learning, too",
-            *own,
-            *self._constant_notes(trees.dropped),
-        ]
-        return json.dumps(body, indent=1) + "\n", notes
 
     @abstractmethod
     def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
@@ -182,20 +185,12 @@ class FloatModel(SumTarget):
         """Return what was left out of every score."""
         return folded.bias if self.normalizers else folded.constant
 
-    def drops(self, function: RankingFunction) -> float:
-        model = as_sum(function)
-        return float_trees(self.name, model).dropped if isinstance(model, Additive) else self.left_out(model)
-
-    def tolerance(self, function: RankingFunction) -> float:
-        return 4 * ULP * len(as_sum(function).places)
-
-    def why_another_order(self) -> str:
-        if not self.shift.value:
-            return ""
-        return f"float32 keeps few digits of scores to which {self.shift.value:g} is added: take a smaller shift"
-
-    def adds(self, function: RankingFunction) -> float:
-        return float(self.shift.value)
+    def differences(self, function: RankingFunction) -> Differences:
+        model, added = as_sum(function), float(self.shift.value)
+        dropped = float_trees(self.name, model).dropped if isinstance(model, Additive) else self.left_out(model)
+        rounding = 4 * ULP * len(model.places)
+        few_digits = f"float32 keeps few digits of scores to which {added:g} is added: take a smaller shift"
+        return Differences(rounding, rounding, dropped, added, few_digits if added else "")
 
     def sample(self) -> int | None:
         return None if self.url is None else LIVE_QUERIES
@@ -262,8 +257,3 @@ class FloatModel(SumTarget):
     def reached(self, threshold: float) -> float:
         """Return the threshold that the engine makes of the one that it is given for this."""
         return threshold
-
-
-def is_number(value: Any) -> bool:
-    """Tell if a value is a number, which true and false are not."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

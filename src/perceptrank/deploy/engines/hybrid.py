@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from perceptrank.deploy.engines.elasticsearch import field_query
 from perceptrank.deploy.engines.float_model import ULP
 from perceptrank.deploy.folding import Folded, fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import Export, Target, check_choice
+from perceptrank.deploy.target import Differences, Export, Target
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures
+from perceptrank.stream.validation import ParameterError, check_choice, is_whole
 
 ENGINES = ("opensearch", "elasticsearch")
 PARTS = ("pipeline", "query")
@@ -48,15 +50,15 @@ class HybridWeights(Target):
     window: int = 100
 
     def __post_init__(self) -> None:
-        check_choice(self.name, "server", self.server, ENGINES)
+        check_choice(self.option("server"), self.server, ENGINES)
         if self.part is not None:
-            check_choice(self.name, "part", self.part, PARTS)
+            check_choice(self.option("part"), self.part, PARTS)
         if self.part == "pipeline" and self.server == "elasticsearch":
             raise ValueError(
                 "part of the target hybrid must be 'query' for elasticsearch, which has no pipeline for it"
             )
-        if isinstance(self.window, bool) or not isinstance(self.window, int) or not 1 <= self.window <= 10_000:
-            raise ValueError(f"window of the target hybrid must be a whole number from 1 to 10000, got {self.window!r}")
+        if not is_whole(self.window) or not 1 <= self.window <= 10_000:
+            raise ParameterError(self.option("window"), "must be a whole number from 1 to 10000", self.window)
 
     def export(self, function: RankingFunction) -> Export:
         folded = self._fold(function)
@@ -100,10 +102,10 @@ class HybridWeights(Target):
     def _query(self, shares: dict[str, float]) -> dict[str, Any]:
         size = min(10, self.window)
         if self.server == "opensearch":
-            clauses = [_clause(name) for name in shares]
+            clauses = [field_query(name) for name in shares]
             return {"size": size, "query": {"hybrid": {"queries": clauses, "pagination_depth": self.window}}}
         retrievers = [
-            {"retriever": {"standard": {"query": _clause(name)}}, "weight": share, "normalizer": "minmax"}
+            {"retriever": {"standard": {"query": field_query(name)}}, "weight": share, "normalizer": "minmax"}
             for name, share in shares.items()
         ]
         return {"size": size, "retriever": {"linear": {"retrievers": retrievers, "rank_window_size": self.window}}}
@@ -123,22 +125,18 @@ class HybridWeights(Target):
     def engine(self) -> str:
         return f"emulated as hybrid search by {self.server} in float32, from its source (no engine was asked)"
 
-    def tolerance(self, function: RankingFunction) -> float:
+    def differences(self, function: RankingFunction) -> Differences:
         """Return 4 units in the last place of float32 per feature, and what OpenSearch adds to the lowest scores.
 
-        A query's largest score is at least the largest weight of its clauses that are not constant.
+        The latter is no rounding: it changes orders. A query's largest score is at least the largest weight of its
+        clauses that are not constant.
         """
-        lowest = float(LOWEST) if self.server == "opensearch" else 0.0
-        return (4 * ULP + lowest) * len(self._fold(function).places)
-
-    def order_tolerance(self, function: RankingFunction) -> float:
-        """Return what is rounding: not what OpenSearch adds to the lowest scores, which changes orders."""
-        return 4 * ULP * len(self._fold(function).places)
-
-    def why_another_order(self) -> str:
-        if self.server == "opensearch":
-            return "OpenSearch makes 0.001, not 0, of the lowest score of a clause"
-        return "Elasticsearch takes scores of a clause that differ by less than 0.000001 for equal"
+        n = len(self._fold(function).places)
+        if self.server == "elasticsearch":
+            reason = "Elasticsearch takes scores of a clause that differ by less than 0.000001 for equal"
+            return Differences(4 * ULP * n, 4 * ULP * n, reason=reason)
+        reason = "OpenSearch makes 0.001, not 0, of the lowest score of a clause"
+        return Differences((4 * ULP + float(LOWEST)) * n, 4 * ULP * n, reason=reason)
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         """Return the scores of documents as the engine computes them, times the sum of the model's weights.
@@ -189,12 +187,6 @@ def _pipeline(weights: list[float]) -> dict[str, Any]:
     combination = {"technique": "arithmetic_mean", "parameters": {"weights": weights}}
     processor = {"normalization": {"technique": "min_max"}, "combination": combination}
     return {"phase_results_processors": [{"normalization-processor": processor}]}
-
-
-def _clause(name: str) -> dict[str, Any]:
-    """Draft a clause that returns every document, with the field of this name as its score."""
-    value = {"field": name, "missing": 0}
-    return {"function_score": {"query": {"match_all": {}}, "field_value_factor": value, "boost_mode": "replace"}}
 
 
 def _refusal(function: RankingFunction) -> str:

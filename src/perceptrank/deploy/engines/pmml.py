@@ -2,19 +2,20 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from xml.etree import ElementTree as ET
 
 from perceptrank.deploy.additive import Additive, ScoreCurve
 from perceptrank.deploy.engines.programs import run_harness
-from perceptrank.deploy.folding import Term
-from perceptrank.deploy.target import Filled, FillingTarget, Input
+from perceptrank.deploy.target import Filled, FilledTerm, FillingTarget
 from perceptrank.kernels.arrays import Floats
+from perceptrank.stream.validation import ParameterError
 
 SPACE = "http://www.dmg.org/PMML-4_4"
 _CONTINUOUS = {"optype": "continuous", "dataType": "double"}
-_INVALID = {"missingValueTreatment": "returnInvalid"}
 _NOT_IN_XML = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+Expression: TypeAlias = str | float | tuple[Any, ...]  # a field, a number, or a function and what it is applied to
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,35 +41,20 @@ class PmmlModel(FillingTarget):
         for option in ("model_name", "score"):
             value = getattr(self, option)
             if not isinstance(value, str) or not value or _NOT_IN_XML.search(value):
-                raise ValueError(
-                    f"{option} of the target pmml must be a name without control characters, got {value!r}"
-                )
+                raise ParameterError(self.option(option), "must be a name without control characters", value)
 
-    def write(self, filled: Filled) -> tuple[str, list[str]]:
-        derived, coefficients = ET.Element("LocalTransformations"), []
-        self._check_names(filled.used)
-        for source, term in zip(filled.inputs, filled.folded.terms(), strict=True):
-            coefficients.append((self._add_field(derived, source, term, filled), term.weight))
-        folded = filled.folded
-        text = self._document(_treatments(filled), folded.algorithm, folded.bias, derived, coefficients)
-        return text, self._notes(takes_missing=filled.takes_missing)
-
-    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        derived, coefficients = ET.Element("LocalTransformations"), []
-        self._check_names(additive.used)
-        for curve in additive.curves:
-            source = curve.name
-            if curve.before:
-                source = self._derived_name(f"scaled({curve.name})", additive.used)
-                field = ET.SubElement(derived, "DerivedField", {"name": source, **_CONTINUOUS})
-                _add_scaled(field, curve.name, curve.before)
-            name = self._derived_name(f"curve({curve.name})", additive.used)
-            field = ET.SubElement(derived, "DerivedField", {"name": name, **_CONTINUOUS})
-            _add_curve(field, source, curve, has_steps=additive.has_steps)
-            coefficients.append((name, 1.0))
-        treatments = dict.fromkeys(additive.used, _INVALID)
-        text = self._document(treatments, additive.algorithm, additive.bias, derived, coefficients)
-        return text, self._notes(takes_missing=False)
+    def write(self, model: Additive | Filled) -> tuple[str, list[str]]:
+        self._check_names(model.used)
+        derived = ET.Element("LocalTransformations")
+        if isinstance(model, Additive):
+            coefficients = [(self._add_curve(derived, curve, model), 1.0) for curve in model.curves]
+        else:
+            coefficients = [(self._add_field(derived, term, model), term.weight) for term in model.terms]
+        missing = "a feature that is missing makes the result invalid: the model has learned from none"
+        if model.takes_missing:
+            missing = "a missing feature counts as what the model takes for it"
+        notes = [f"the output field {self.score!r} is the score of a document", missing]
+        return self._document(model, derived, coefficients), notes
 
     def _check_names(self, names: tuple[str, ...]) -> None:
         for name in names:
@@ -80,64 +66,64 @@ class PmmlModel(FillingTarget):
         if self.score in names:
             raise ValueError(f"a feature is called {self.score!r}, as the output: set the option score of pmml")
 
-    def _document(
-        self,
-        treatments: dict[str, dict[str, str]],
-        algorithm: str,
-        intercept: float,
-        derived: ET.Element,
-        coefficients: list[tuple[str, float]],
-    ) -> str:
+    def _document(self, model: Additive | Filled, derived: ET.Element, coefficients: list[tuple[str, float]]) -> str:
         """Return the document of a sum of coefficients times fields, which may be derived."""
         document = ET.Element("PMML", {"xmlns": SPACE, "version": "4.4"})
         header = ET.SubElement(document, "Header")
         ET.SubElement(header, "Application", {"name": "perceptrank"})
-        fields = ET.SubElement(document, "DataDictionary", {"numberOfFields": str(len(treatments))})
-        for name in treatments:
+        fields = ET.SubElement(document, "DataDictionary", {"numberOfFields": str(len(model.used))})
+        for name in model.used:
             ET.SubElement(fields, "DataField", {"name": name, **_CONTINUOUS})
-        how = {"functionName": "regression", "algorithmName": algorithm, "normalizationMethod": "none"}
-        model = ET.SubElement(document, "RegressionModel", {"modelName": self.model_name, **how})
-        schema = ET.SubElement(model, "MiningSchema")
-        for name, treatment in treatments.items():
+        how = {"functionName": "regression", "algorithmName": model.algorithm, "normalizationMethod": "none"}
+        regression = ET.SubElement(document, "RegressionModel", {"modelName": self.model_name, **how})
+        schema = ET.SubElement(regression, "MiningSchema")
+        for name, treatment in _treatments(model).items():
             ET.SubElement(schema, "MiningField", {"name": name, "usageType": "active", **treatment})
-        output = ET.SubElement(model, "Output")
+        output = ET.SubElement(regression, "Output")
         ET.SubElement(output, "OutputField", {"name": self.score, **_CONTINUOUS, "feature": "predictedValue"})
         if len(derived):
-            model.append(derived)
-        table = ET.SubElement(model, "RegressionTable", {"intercept": repr(intercept)})
+            regression.append(derived)
+        table = ET.SubElement(regression, "RegressionTable", {"intercept": repr(model.bias)})
         for name, weight in coefficients:
             ET.SubElement(table, "NumericPredictor", {"name": name, "coefficient": repr(weight)})
         ET.indent(document)
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(document, encoding="unicode")}\n'
 
-    def _notes(self, *, takes_missing: bool) -> list[str]:
-        missing = "a feature that is missing makes the result invalid: the model has learned from none"
-        if takes_missing:
-            missing = "a missing feature counts as what the model takes for it"
-        return [f"the output field {self.score!r} is the score of a document", missing]
-
-    def _derived_name(self, name: str, names: tuple[str, ...]) -> str:
+    def _add_derived(self, derived: ET.Element, name: str, names: tuple[str, ...]) -> ET.Element:
+        """Add a field that is computed, by a name that no other field has."""
         while name in names or name == self.score:
             name += "_"
-        return name
+        return ET.SubElement(derived, "DerivedField", {"name": name, **_CONTINUOUS})
 
-    def _add_field(self, derived: ET.Element, source: Input, term: Term, filled: Filled) -> str:
+    def _add_field(self, derived: ET.Element, term: FilledTerm, filled: Filled) -> str:
         """Return the field that a weight is of, and derive it if it is none of the document's own."""
-        if not source.is_indicator and not term.offset and not _has_indicators(filled):
-            return source.name
-        name = self._derived_name(f"{'missing' if source.is_indicator else 'shifted'}({source.name})", filled.used)
-        field = ET.SubElement(derived, "DerivedField", {"name": name, **_CONTINUOUS})
+        value: Expression = term.name
+        if term.is_indicator:
+            value = ("if", ("isMissing", term.name), 1.0, 0.0)
+        elif filled.has_indicators:
+            value = ("if", ("isMissing", term.name), float(term.fill or 0.0), term.name)
         if term.offset:
-            field = ET.SubElement(field, "Apply", {"function": "-"})
-        if source.is_indicator:
-            _add_choice(field, source, 1.0, 0.0)
-        elif _has_indicators(filled):
-            _add_choice(field, source, float(source.fill or 0.0), None)
-        else:
-            ET.SubElement(field, "FieldRef", {"field": source.name})
-        if term.offset:
-            _add_number(field, term.offset)
-        return name
+            value = ("-", value, term.offset)
+        if value == term.name:
+            return term.name
+        what = "missing" if term.is_indicator else "shifted"
+        field = self._add_derived(derived, f"{what}({term.name})", filled.used)
+        _add_expression(field, value)
+        return field.attrib["name"]
+
+    def _add_curve(self, derived: ET.Element, curve: ScoreCurve, additive: Additive) -> str:
+        """Return the field that is what a feature adds to the score, and derive it."""
+        source = curve.name
+        if curve.before:
+            field = self._add_derived(derived, f"scaled({curve.name})", additive.used)
+            value: Expression = curve.name
+            for mean, inverse in curve.before:
+                value = ("*", ("-", value, mean), inverse)
+            _add_expression(field, value)
+            source = field.attrib["name"]
+        field = self._add_derived(derived, f"curve({curve.name})", additive.used)
+        _add_curve(field, source, curve, has_steps=additive.has_steps)
+        return field.attrib["name"]
 
     def run(self, model: Additive | Filled, text: str, columns: Any) -> Floats:
         if self.score != "score":
@@ -145,45 +131,31 @@ class PmmlModel(FillingTarget):
         return run_harness(str(self.harness), {"model.pmml": text}, list(model.used), columns, missing="")
 
 
-def _treatments(filled: Filled) -> dict[str, dict[str, str]]:
+def _treatments(model: Additive | Filled) -> dict[str, dict[str, str]]:
     """Return what becomes of a missing value of each field.
 
     Where an indicator asks whether it is missing, it must stay so until then.
     """
-    if not filled.takes_missing:
-        return dict.fromkeys(filled.used, _INVALID)
-    if _has_indicators(filled):
-        return {name: {"missingValueTreatment": "asIs"} for name in filled.used}
-    fills = {source.name: repr(source.fill) for source in filled.inputs}
-    return {name: {"missingValueTreatment": "asValue", "missingValueReplacement": fills[name]} for name in filled.used}
+    if isinstance(model, Additive) or not model.takes_missing:
+        return {name: {"missingValueTreatment": "returnInvalid"} for name in model.used}
+    if model.has_indicators:
+        return {name: {"missingValueTreatment": "asIs"} for name in model.used}
+    return {
+        term.name: {"missingValueTreatment": "asValue", "missingValueReplacement": repr(term.fill)}
+        for term in model.terms
+    }
 
 
-def _has_indicators(filled: Filled) -> bool:
-    return any(source.is_indicator for source in filled.inputs)
-
-
-def _add_choice(parent: ET.Element, source: Input, missing: float, present: float | None) -> None:
-    """Add a number if a feature is missing; else another, or the feature itself."""
-    choice = ET.SubElement(parent, "Apply", {"function": "if"})
-    ET.SubElement(ET.SubElement(choice, "Apply", {"function": "isMissing"}), "FieldRef", {"field": source.name})
-    _add_number(choice, missing)
-    if present is None:
-        ET.SubElement(choice, "FieldRef", {"field": source.name})
+def _add_expression(parent: ET.Element, expression: Expression) -> None:
+    if isinstance(expression, str):
+        ET.SubElement(parent, "FieldRef", {"field": expression})
+    elif isinstance(expression, float):
+        ET.SubElement(parent, "Constant", {"dataType": "double"}).text = repr(expression)
     else:
-        _add_number(choice, present)
-
-
-def _add_scaled(parent: ET.Element, name: str, scaling: tuple[tuple[float, float], ...]) -> None:
-    """Add (x - mean) * inverse of a feature, one after the other."""
-    if not scaling:
-        ET.SubElement(parent, "FieldRef", {"field": name})
-        return
-    mean, inverse = scaling[-1]
-    product = ET.SubElement(parent, "Apply", {"function": "*"})
-    difference = ET.SubElement(product, "Apply", {"function": "-"})
-    _add_scaled(difference, name, scaling[:-1])
-    _add_number(difference, mean)
-    _add_number(product, inverse)
+        function, *arguments = expression
+        applied = ET.SubElement(parent, "Apply", {"function": function})
+        for argument in arguments:
+            _add_expression(applied, argument)
 
 
 def _add_curve(parent: ET.Element, source: str, curve: ScoreCurve, *, has_steps: bool) -> None:
@@ -201,7 +173,3 @@ def _add_curve(parent: ET.Element, source: str, curve: ScoreCurve, *, has_steps:
         ET.SubElement(
             interval, "Interval", {"closure": "openClosed" if margins[place] else "openOpen", **left, **margins[place]}
         )
-
-
-def _add_number(parent: ET.Element, number: float) -> None:
-    ET.SubElement(parent, "Constant", {"dataType": "double"}).text = repr(number)

@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,15 @@ def run_program(command: list[str], *, folder: str | None = None, text: str | No
     if done.returncode != 0:
         raise OSError(f"{command[0]} failed with status {done.returncode}: {done.stderr.strip()}")
     return done.stdout
+
+
+@contextmanager
+def folder_with(files: dict[str, str]) -> Iterator[str]:
+    """Give a temporary folder with files of these names and texts."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        yield folder
 
 
 def classpath(folder: str) -> str:
@@ -66,9 +77,7 @@ def run_harness(folder: str, files: dict[str, str], fields: list[str], columns: 
     rows = [[missing if math.isnan(value) else repr(value) for value in row] for row in columns.tolist()]
     table = "\n".join("\t".join(row) for row in [fields, *rows]) + "\n"
     java, path = find_program("java", f"the harness {folder}"), classpath(folder)
-    with tempfile.TemporaryDirectory() as place:
-        for name, text in {**files, DOCUMENTS: table}.items():
-            Path(place, name).write_text(text, encoding="utf-8")
+    with folder_with({**files, DOCUMENTS: table}) as place:
         options = ["-Dfile.encoding=UTF-8", "-XX:TieredStopAtLevel=1", "-cp", path]
         run_program([java, *options, str(Path(folder, "Harness.java").resolve()), place])
         scores = Path(place, SCORES).read_text(encoding="utf-8").split()

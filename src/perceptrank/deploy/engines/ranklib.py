@@ -1,6 +1,5 @@
 """Models of RankLib, in the formats of its Coordinate Ascent, a linear function, and LambdaMART, a sum of trees."""
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,11 @@ import numpy as np
 
 from perceptrank.deploy.additive import Additive, as_sum
 from perceptrank.deploy.engines.float_model import ULP
-from perceptrank.deploy.engines.programs import find_program, run_program
+from perceptrank.deploy.engines.programs import find_program, folder_with, run_program
 from perceptrank.deploy.engines.trees import FloatTree, float_trees
 from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import SumTarget, note_no_bias
+from perceptrank.deploy.target import Differences, SumTarget, note_no_bias
 from perceptrank.kernels.arrays import Floats
 
 # RankLib skips these lines, but for the first, which names the kind of model.
@@ -51,9 +50,12 @@ class RankLibModel(SumTarget):
 
     name = "ranklib"
 
-    jar: str | None = None  # for parity: RankLib, or a fork such as RankyMcRankFace
+    jar: str | None = None
 
-    def write(self, folded: Folded) -> tuple[str, list[str]]:
+    def write(self, model: Folded | Additive) -> tuple[str, list[str]]:
+        return self._write_trees(model) if isinstance(model, Additive) else self._write_weights(model)
+
+    def _write_weights(self, folded: Folded) -> tuple[str, list[str]]:
         places, weights = folded.places.tolist(), folded.weights.tolist()
         notes = [
             f"features are numbers, from 1 for {folded.names[0]!r} to {len(folded.names)} for {folded.names[-1]!r}",
@@ -62,7 +64,7 @@ class RankLibModel(SumTarget):
         notes += note_no_bias(folded.constant)
         return _HEAD + " ".join(f"{place + 1}:{weights[place]!r}" for place in places) + "\n", notes
 
-    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+    def _write_trees(self, additive: Additive) -> tuple[str, list[str]]:
         sums = float_trees(self.name, additive)
         lines = [
             f'\t<tree id="{number}" weight="1.0">\n{_xml(tree)}\t</tree>' for number, tree in enumerate(sums.trees, 1)
@@ -79,12 +81,11 @@ class RankLibModel(SumTarget):
         ]
         return text + "\n", notes
 
-    def drops(self, function: RankingFunction) -> float:
+    def differences(self, function: RankingFunction) -> Differences:
         model = as_sum(function)
-        return float_trees(self.name, model).dropped if isinstance(model, Additive) else model.constant
-
-    def tolerance(self, function: RankingFunction) -> float:
-        return 4 * ULP * len(as_sum(function).places)
+        dropped = float_trees(self.name, model).dropped if isinstance(model, Additive) else model.constant
+        rounding = 4 * ULP * len(model.places)
+        return Differences(rounding, rounding, dropped)
 
     def engine(self) -> str:
         self._command()
@@ -101,9 +102,7 @@ class RankLibModel(SumTarget):
             "0 qid:1 " + " ".join(f"{number}:{value!r}" for number, value in zip(numbers, row, strict=True))
             for row in columns.tolist()
         ]
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "model.txt").write_text(text, encoding="utf-8")
-            Path(folder, "documents.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        with folder_with({"model.txt": text, "documents.txt": "\n".join(lines) + "\n"}) as folder:
             files = ["-load", "model.txt", "-rank", "documents.txt", "-score", "scores.txt"]
             run_program([*self._command(), *files], folder=folder)
             scores = Path(folder, "scores.txt").read_text(encoding="utf-8").split("\n")

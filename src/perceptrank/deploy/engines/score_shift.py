@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.engines.trees import FloatTrees
+from perceptrank.deploy.engines.trees import FloatTrees, name_some
 from perceptrank.deploy.folding import fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.sources import format_of, open_sources
@@ -22,7 +22,6 @@ _BY_FEATURE = (
     f"as the weight of the feature {SHIFT_FEATURE!r}, which must be 1 for all documents (part=features has it)"
 )
 _IN_LEAVES = "in the leaves of the first tree"
-_NAMED = 3  # features that an error names
 
 
 class Shift(NamedTuple):
@@ -54,9 +53,8 @@ def make_shift(
     if isinstance(shift, str) and shift == "auto":
         falling = [name for name, weight, _ in folded.terms() if weight < 0.0]
         if falling:
-            some = ", ".join(map(repr, falling[:_NAMED])) + (", ..." if len(falling) > _NAMED else "")
             raise ValueError(
-                f"shift of the target {target}: no shift suffices for all documents, because {some} "
+                f"shift of the target {target}: no shift suffices for all documents, because {name_some(falling)} "
                 f"{'have' if len(falling) > 1 else 'has'} a negative weight and no upper bound; give a number, or a "
                 "file whose documents should score at least 0"
             )

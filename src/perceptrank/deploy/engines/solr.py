@@ -16,6 +16,7 @@ from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTree
 from perceptrank.io.engine_server import EngineError, EngineServer, Removal
 from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.validation import ParameterError
 
 _AT_ONCE = 500  # documents in a request
 _FORM = "application/x-www-form-urlencoded"
@@ -44,7 +45,7 @@ class SolrModel(FloatModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.store, str) or not self.store:
-            raise ValueError(f"store of the target solr must be a name, got {self.store!r}")
+            raise ParameterError(self.option("store"), "must be a name", self.store)
 
     def own_notes(self, n_features: int) -> list[str]:
         if self.part == "features":

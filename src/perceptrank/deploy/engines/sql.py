@@ -8,8 +8,9 @@ import numpy as np
 from perceptrank.deploy.additive import Additive, ScoreCurve
 from perceptrank.deploy.engines.programs import find_program, run_program
 from perceptrank.deploy.folding import Folded, Term
-from perceptrank.deploy.target import SumTarget, check_choice
+from perceptrank.deploy.target import SumTarget
 from perceptrank.kernels.arrays import Floats
+from perceptrank.stream.validation import ParameterError, check_choice
 
 DIALECTS = ("duckdb", "postgresql")
 _DOUBLE = {"duckdb": "DOUBLE", "postgresql": "DOUBLE PRECISION"}
@@ -44,34 +45,29 @@ class SqlQuery(SumTarget):
     dialect: str = "duckdb"
     table: str = "documents"
     score: str = "score"
-    url: str | None = None  # for parity: where PostgreSQL is, as psql takes it
+    url: str | None = None
 
     def __post_init__(self) -> None:
-        check_choice(self.name, "dialect", self.dialect, DIALECTS)
+        check_choice(self.option("dialect"), self.dialect, DIALECTS)
         for option in ("table", "score"):
             value = getattr(self, option)
             if not isinstance(value, str) or not all(value.split(".")) or "\0" in value:
-                raise ValueError(f"{option} of the target sql must be a name, got {value!r}")
+                raise ParameterError(self.option(option), "must be a name", value)
 
-    def write(self, folded: Folded) -> tuple[str, list[str]]:
-        return self._write(folded)
-
-    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        return self._write(additive)
-
-    def _write(self, model: Folded | Additive) -> tuple[str, list[str]]:
+    def write(self, model: Folded | Additive) -> tuple[str, list[str]]:
         self._check_names([*model.used, self.score])
         notes = ["a document's score is NULL if one of its features is"]
         if model.is_sparse:
             notes = ["a feature that is NULL counts as 0, as those that are absent did in learning"]
         if isinstance(model, Additive):
-            kind, terms = "a sum of functions of features", [self._case(curve, model) for curve in model.curves]
+            terms = [self._case(curve, model) for curve in model.curves]
         else:
-            kind, terms = "a linear model", [self._term(term, model.is_sparse) for term in model.terms()]
+            terms = [self._term(term, model.is_sparse) for term in model.terms()]
         if model.bias:
             terms.append(self._number(model.bias))
         text = (
-            f"-- Scores of documents: {kind} ({model.algorithm}) that perceptrank has exported, for {self.dialect}.\n"
+            f"-- Scores of documents: {model.kind} ({model.algorithm}) that perceptrank has exported, "
+            f"for {self.dialect}.\n"
             f"SELECT *, {_sum(terms)} AS {quoted(self.score)}\nFROM {self._table()}\n"
         )
         return text, notes

@@ -6,14 +6,14 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from perceptrank.deploy.additive import Additive, ScoreCurve
+from perceptrank.deploy.additive import Additive, merge_equal
 
 Node = TypeVar("Node")
 
 _LARGEST = float(np.finfo(np.float32).max)
 EXACT = "a document whose features float32 holds is in the bins that it is in for the model"
 ROUNDED = "a document is in another bin than for the model if float32 does not tell its value from an edge below it"
-_NAMED = 3  # features that a note names
+_NAMED = 3  # features that a text names
 
 
 class FloatTree(NamedTuple):
@@ -77,7 +77,8 @@ def float_trees(target: str, additive: Additive, shift: float = 0.0) -> FloatTre
     dropped, size, is_exact = additive.bias, 0.0, True
     for curve in additive.curves:
         middle = 0.5 * min(curve.heights) + 0.5 * max(curve.heights)
-        edges, heights = _told_apart(curve, rounded_down=not additive.are_edges_data)
+        rounded_edges = [in_float(edge, rounded_down=not additive.are_edges_data) for edge in curve.edges]
+        edges, heights = merge_equal(rounded_edges, curve.heights)
         is_exact &= not additive.are_edges_data or all(float(np.float32(edge)) == edge for edge in curve.edges)
         if len(edges) < len(curve.edges):
             merged.append(curve.name)
@@ -95,26 +96,16 @@ def float_trees(target: str, additive: Additive, shift: float = 0.0) -> FloatTre
         trees.append(FloatTree(curve.name, curve.place, tuple(edges), tuple(rounded.tolist())))
     notes = [f"{target} computes with float32: scores have about 7 digits, and {EXACT if is_exact else ROUNDED}"]
     if merged:
-        some = ", ".join(map(repr, merged[:_NAMED])) + (", ..." if len(merged) > _NAMED else "")
         notes.append(
-            f"float32 cannot tell all edges of {some} apart: bins between equal ones are left out; subtract a constant "
-            "from the feature where it is made, or scale it"
+            f"float32 cannot tell all edges of {name_some(merged)} apart: bins between equal ones are left out; "
+            "subtract a constant from the feature where it is made, or scale it"
         )
     return FloatTrees(trees, dropped, size, notes)
 
 
-def _told_apart(curve: ScoreCurve, *, rounded_down: bool) -> tuple[list[float], list[float]]:
-    """Return edges in float32, those that are still different, and the heights between them."""
-    edges: list[float] = []
-    heights = [curve.heights[0]]
-    for edge, height in zip(curve.edges, curve.heights[1:], strict=True):
-        number = in_float(edge, rounded_down=rounded_down)
-        if edges and edges[-1] == number:
-            heights[-1] = height
-        else:
-            edges.append(number)
-            heights.append(height)
-    return edges, heights
+def name_some(names: list[str]) -> str:
+    """Quote the first of some names."""
+    return ", ".join(map(repr, names[:_NAMED])) + (", ..." if len(names) > _NAMED else "")
 
 
 def in_float(edge: float, *, rounded_down: bool) -> float:

@@ -8,8 +8,9 @@ from typing import Any
 from perceptrank.deploy.additive import Additive, ScoreCurve
 from perceptrank.deploy.engines.programs import run_harness
 from perceptrank.deploy.engines.trees import balanced
-from perceptrank.deploy.target import Filled, FillingTarget, check_choice, check_word
+from perceptrank.deploy.target import Filled, FillingTarget, check_word
 from perceptrank.kernels.arrays import Floats
+from perceptrank.stream.validation import check_choice, check_positive_whole
 
 PHASES = ("first", "second")
 SOURCES = ("attribute", "feature")
@@ -24,12 +25,12 @@ _WORD = r"[A-Za-z_]\w*"
 _FEATURE = re.compile(rf"{_WORD}(\(\s*[\w.-]+(\s*,\s*[\w.-]+)*\s*\)|\(\))?(\.{_WORD})*", re.ASCII)
 
 _PROFILE = """\
-# {kind} ({algorithm}) that perceptrank has exported, in double precision.
-rank-profile {name} inherits {inherits} {{
+# {kind} ({model.algorithm}) that perceptrank has exported, in double precision.
+rank-profile {target.profile_name} inherits {target.inherits} {{
 
     # The features: change what computes one where it is made otherwise, and keep the name of its function.
 {functions}
-    {phase}-phase {{
+    {target.phase}-phase {{
 {count}        expression {{
 {terms}
         }}
@@ -66,37 +67,48 @@ class VespaProfile(FillingTarget):
     source: str = "attribute"
 
     def __post_init__(self) -> None:
-        check_choice(self.name, "phase", self.phase, PHASES)
-        check_choice(self.name, "source", self.source, SOURCES)
+        check_choice(self.option("phase"), self.phase, PHASES)
+        check_choice(self.option("source"), self.source, SOURCES)
         for option in ("profile_name", "inherits"):
-            check_word(self.name, option, getattr(self, option))
-        count = self.rerank_count
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-            raise ValueError(f"rerank_count of the target vespa must be a whole number > 0, got {count!r}")
-        if count is not None and self.phase == "first":
-            raise ValueError("rerank_count of the target vespa needs phase=second")
+            check_word(self.option(option), getattr(self, option))
+        if self.rerank_count is not None:
+            check_positive_whole(self.option("rerank_count"), self.rerank_count)
+            if self.phase == "first":
+                raise ValueError("rerank_count of the target vespa needs phase=second")
 
-    def write(self, filled: Filled) -> tuple[str, list[str]]:
-        words, notes = self._words(filled.used)
-        terms, functions = [], []
-        for source, (_, weight, offset) in zip(filled.inputs, filled.folded.terms(), strict=True):
-            function = f"{'missing' if source.is_indicator else 'feature'}_{words[source.name]}"
-            expression = self._reference(source.name, words)
-            if source.is_indicator:
+    def write(self, model: Additive | Filled) -> tuple[str, list[str]]:
+        words, notes = self._words(model.used)
+        functions, terms = self._curves(model, words) if isinstance(model, Additive) else self._products(model, words)
+        if model.bias:
+            terms.append((model.bias, ""))
+        text = _PROFILE.format(
+            kind=model.kind.capitalize(),
+            model=model,
+            target=self,
+            functions="".join(functions),
+            count="" if self.rerank_count is None else f"        rerank-count: {self.rerank_count}\n",
+            terms="\n".join(f"            {line}" for line in _signed(terms)),
+        )
+        return text, [*notes, *self._notes(takes_missing=model.takes_missing)]
+
+    def _products(self, filled: Filled, words: dict[str, str]) -> tuple[list[str], list[tuple[float, str]]]:
+        """Return functions of features, and weights with what they are of."""
+        functions, terms = [], []
+        for term in filled.terms:
+            function = f"{'missing' if term.is_indicator else 'feature'}_{words[term.name]}"
+            expression = self._reference(term.name, words)
+            if term.is_indicator:
                 expression = f"isNan({expression})"
-            elif source.fill is not None:
-                expression = f"if (isNan({expression}) == 1, {source.fill!r}, {expression})"
+            elif term.fill is not None:
+                expression = f"if (isNan({expression}) == 1, {term.fill!r}, {expression})"
             functions.append(_function(function, expression))
-            value = f"({function} {'-' if offset > 0.0 else '+'} {abs(offset)!r})" if offset else function
-            terms.append((weight, f" * {value}"))
-        if filled.folded.bias:
-            terms.append((filled.folded.bias, ""))
-        text = self._profile("A linear model", filled.folded.algorithm, functions, terms)
-        return text, [*notes, *self._notes(takes_missing=filled.takes_missing)]
+            sign = "-" if term.offset > 0.0 else "+"
+            value = f"({function} {sign} {abs(term.offset)!r})" if term.offset else function
+            terms.append((term.weight, f" * {value}"))
+        return functions, terms
 
-    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        words, notes = self._words(additive.used)
-        terms, functions = [], []
+    def _curves(self, additive: Additive, words: dict[str, str]) -> tuple[list[str], list[tuple[float, str]]]:
+        functions, terms = [], []
         for curve in additive.curves:
             word = words[curve.name]
             value = f"feature_{word}"
@@ -108,22 +120,7 @@ class VespaProfile(FillingTarget):
                 value = f"scaled_{word}"
             functions.append(_function(f"curve_{word}", _conditions(curve, value, has_steps=additive.has_steps)))
             terms.append((1.0, f" * curve_{word}"))
-        if additive.bias:
-            terms.append((additive.bias, ""))
-        text = self._profile("A sum of functions of features", additive.algorithm, functions, terms)
-        return text, [*notes, *self._notes(takes_missing=False)]
-
-    def _profile(self, kind: str, algorithm: str, functions: list[str], terms: list[tuple[float, str]]) -> str:
-        return _PROFILE.format(
-            kind=kind,
-            algorithm=algorithm,
-            name=self.profile_name,
-            inherits=self.inherits,
-            functions="".join(functions),
-            phase=self.phase,
-            count="" if self.rerank_count is None else f"        rerank-count: {self.rerank_count}\n",
-            terms="\n".join(f"            {line}" for line in _signed(terms)),
-        )
+        return functions, terms
 
     def _words(self, names: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
         """Return a word of Vespa's for each feature, no two of which differ in case only."""

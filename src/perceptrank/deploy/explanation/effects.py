@@ -71,28 +71,23 @@ def effects_of(terms: Terms, measured: Floats | None) -> Effects:
     """Return the effects of all features; their importance is that of `measure_importance` if it is given."""
     n = len(terms.features)
     rising, squares, up, down = np.zeros(n), np.zeros(n), np.zeros(n, bool), np.zeros(n, bool)
-    within = False
-    curves = []
-    for part in terms.parts:
-        outputs, weights = part.outputs.take(part.order), part.weights[part.order]
-        own = outputs.curve < 0
-        within |= bool((~outputs.linear & own).any())
-        curves += _curves(terms, part)
-        outputs, weights = outputs.take(np.flatnonzero(own)), weights[own]
-        # Of what no spread is known, the weight says which way it goes, and NaN that no more is known.
-        known = ~np.isnan(outputs.spread)
-        moves = weights * np.where(known, outputs.spread, 1.0)
-        bases, places = np.unique(outputs.base, return_inverse=True)
-        together: Any = np.bincount(places, moves, len(bases))
-        source = np.zeros(len(bases), np.int64)
-        source[places] = outputs.source
-        rises = np.zeros(len(bases), bool)
-        rises[places] = outputs.rises
-        np.add.at(rising, source[rises], together[rises])
-        np.add.at(squares, source, together**2)
-        np.add.at(squares, outputs.source[~known], math.nan)
-        np.logical_or.at(up, outputs.source, (moves > 0) & outputs.rises)
-        np.logical_or.at(down, outputs.source, (moves < 0) & outputs.rises)
+    own = terms.outputs.curve < 0
+    outputs = terms.outputs.take(np.flatnonzero(own))
+    # Of what no spread is known, the weight says which way it goes, and NaN that no more is known.
+    known = ~np.isnan(outputs.spread)
+    moves = terms.weights[own] * np.where(known, outputs.spread, 1.0)
+    bases, places = np.unique(outputs.base, return_inverse=True)
+    together: Any = np.bincount(places, moves, len(bases))
+    source = np.zeros(len(bases), np.int64)
+    source[places] = outputs.source
+    rises = np.zeros(len(bases), bool)
+    rises[places] = outputs.rises
+    np.add.at(rising, source[rises], together[rises])
+    np.add.at(squares, source, together**2)
+    np.add.at(squares, outputs.source[~known], math.nan)
+    np.logical_or.at(up, outputs.source, (moves > 0) & outputs.rises)
+    np.logical_or.at(down, outputs.source, (moves < 0) & outputs.rises)
+    curves = [curve for part in terms.parts for curve in _curves(terms, part)]
     for curve in curves:
         last = float(curve.values[-1] - curve.values[0])
         rising[curve.feature] += last
@@ -100,7 +95,7 @@ def effects_of(terms: Terms, measured: Floats | None) -> Effects:
         up[curve.feature] |= curve.sign > 0 or (curve.sign == 0 and curve.spread > 0)
         down[curve.feature] |= curve.sign < 0 or (curve.sign == 0 and curve.spread > 0)
     signs = up.astype(np.int64) - down.astype(np.int64)
-    importance, importance_is = np.sqrt(squares), WITHIN_QUERIES if within else FROM_TRANSFORMS
+    importance, importance_is = np.sqrt(squares), FROM_TRANSFORMS if outputs.linear.all() else WITHIN_QUERIES
     if np.isnan(importance).any():
         importance_is = UNKNOWN
     if measured is not None:
@@ -156,10 +151,9 @@ def lend_spreads(terms: Terms, effects: Effects, other: Terms) -> Effects:
             factor = float(outputs.factor[k])  # 0 for a constant feature
             known[other.features[int(outputs.source[k])]] = float(outputs.spread[k]) / factor if factor > 0 else 0.0
     raw = np.zeros(len(terms.features))
-    for part in terms.parts:
-        if not part.outputs.linear[part.order].all():
-            return effects
-        np.add.at(raw, part.outputs.source[part.order], (part.weights * part.outputs.factor)[part.order])
+    if not terms.outputs.linear.all():
+        return effects
+    np.add.at(raw, terms.outputs.source, terms.weights * terms.outputs.factor)
     spreads = np.array(
         [known.get(name, 0.0 if weight == 0.0 else math.nan) for name, weight in zip(terms.features, raw, strict=True)]
     )

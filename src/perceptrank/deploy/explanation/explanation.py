@@ -111,14 +111,13 @@ class Explanation:
         whole = float(effects.importance[self._order].sum())
         weights: dict[int, dict[str, float]] = {j: {} for j in chosen.tolist()}
         raw: dict[int, float | None] = dict.fromkeys(weights, 0.0)
-        for part in terms.parts:
-            outputs = part.outputs
-            for k in part.order[np.isin(outputs.source[part.order], chosen)].tolist():
-                j, label, weight = int(outputs.source[k]), terms.forms[outputs.form[k]].label, float(part.weights[k])
-                if outputs.curve[k] < 0:
-                    weights[j][label] = weights[j].get(label, 0.0) + weight
-                before = raw[j]
-                raw[j] = None if before is None or not outputs.linear[k] else before + weight * float(outputs.factor[k])
+        outputs = terms.outputs
+        for k in np.flatnonzero(np.isin(outputs.source, chosen)).tolist():
+            j, label, weight = int(outputs.source[k]), terms.forms[outputs.form[k]].label, float(terms.weights[k])
+            if outputs.curve[k] < 0:
+                weights[j][label] = weights[j].get(label, 0.0) + weight
+            before = raw[j]
+            raw[j] = None if before is None or not outputs.linear[k] else before + weight * float(outputs.factor[k])
         rows = []
         for j in chosen.tolist():
             importance = float(effects.importance[j])
@@ -130,7 +129,7 @@ class Explanation:
     @cached_property
     def _order(self) -> Ints:
         """The features that have a weight, the most important first."""
-        present = np.unique(np.concatenate([part.features for part in self._terms.parts]))
+        present = np.unique(self._terms.outputs.source)
         importance = self._effects.importance[present]
         key = _sizes(self._terms)[present] if np.isnan(importance).any() else importance
         return present[np.argsort(-key, kind="stable")]
@@ -144,15 +143,12 @@ class Explanation:
     def weights(self) -> tuple[Weight, ...]:
         """All weights that are not 0, those of the most important feature first."""
         terms, place = self._terms, {j: number for number, j in enumerate(self._order.tolist())}
-        rows = []
-        for part in terms.parts:
-            for k in part.order.tolist():
-                form, j = terms.forms[int(part.outputs.form[k])], int(part.outputs.source[k])
-                value, label = float(part.weights[k]), form.label
-                if part.outputs.curve[k] >= 0:
-                    label = f"{label} {int(part.outputs.place[k])}"
-                raw = value * float(part.outputs.factor[k]) if part.outputs.linear[k] else None
-                rows.append((place[j], Weight(terms.features[j], label, value, form.unit, raw)))
+        outputs, rows = terms.outputs, []
+        for k, value in enumerate(terms.weights.tolist()):
+            form, j = terms.forms[int(outputs.form[k])], int(outputs.source[k])
+            label = form.label if outputs.curve[k] < 0 else f"{form.label} {int(outputs.place[k])}"
+            raw = value * float(outputs.factor[k]) if outputs.linear[k] else None
+            rows.append((place[j], Weight(terms.features[j], label, value, form.unit, raw)))
         return tuple(weight for _, weight in sorted(rows, key=lambda pair: pair[0]))
 
     @property
@@ -171,9 +167,7 @@ class Explanation:
     @property
     def forms(self) -> list[Form]:
         """The forms that features have, in words, in the order of the transforms."""
-        present: dict[int, None] = {}
-        for part in self._terms.parts:
-            present |= dict.fromkeys(np.unique(part.outputs.form[part.order]).tolist())
+        present = np.unique(self._terms.outputs.form).tolist()
         return list(dict.fromkeys(self._terms.forms[number] for number in present))
 
     @property
@@ -362,8 +356,7 @@ def find_query(stream: Blocks, qid: Any) -> QueryStream:
 def _sizes(terms: Terms) -> Floats:
     """Return the sum of the absolute weights of each feature, in raw units if they have such."""
     size = np.zeros(len(terms.features))
-    for part in terms.parts:
-        np.add.at(size, part.outputs.source[part.order], np.abs(part.weights * part.outputs.factor)[part.order])
+    np.add.at(size, terms.outputs.source, np.abs(terms.weights * terms.outputs.factor))
     return size
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from perceptrank.deploy.explanation.effects import count_changes
 from perceptrank.deploy.explanation.text import feature_columns, sentence
-from perceptrank.evaluation.cards import FALLING, OTHER, RISING, Bar, CardCell, card
+from perceptrank.evaluation.cards import SIGN_COLORS, Bar, CardCell, card
 
 if TYPE_CHECKING:
     from perceptrank.deploy.explanation.contributions import Contributions
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 _TOP = 15
 _DOCUMENTS = 10
 _SHOWN_FEATURES = 6
-_COLORS = {"+": RISING, "-": FALLING, "±": OTHER}
 
 
 def explanation_html(explanation: "Explanation") -> str:
@@ -23,7 +22,7 @@ def explanation_html(explanation: "Explanation") -> str:
     columns = feature_columns(explanation, shown)
     if shown and columns[2][0] == "importance":
         largest = max(row.share for row in shown) or 1.0
-        columns.insert(3, ("", [Bar(row.share / largest, _COLORS[row.sign]) for row in shown]))
+        columns.insert(3, ("", [Bar(row.share / largest, SIGN_COLORS[row.sign]) for row in shown]))
     below = [f"importance: {explanation.importance_is}"]
     below += [f"{form.label}: one more {form.unit}" for form in explanation.forms if not form.label.endswith("curve")]
     below += [sentence(explanation, row) for row in shown[:3]]

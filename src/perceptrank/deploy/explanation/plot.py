@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perceptrank.evaluation.cards import FALLING, OTHER, RISING
+from perceptrank.evaluation.cards import FALLING, OTHER, RISING, SIGN_COLORS
 from perceptrank.evaluation.plots import literal, saved_figure
 
 if TYPE_CHECKING:
     from perceptrank.deploy.explanation.effects import Curve
     from perceptrank.deploy.explanation.explanation import Explanation
 
-_COLORS = {"+": RISING, "-": FALLING, "±": OTHER}
 _ACROSS = 3
 _LONGEST = 32
 _FEW = 3  # points that are never crowded
@@ -95,7 +94,7 @@ def _draw_bars(explanation: "Explanation", figure: Any, top: int) -> None:
     signed = [-size if row.sign == "-" else size for row, size in zip(rows, sizes, strict=True)]
     figure.set_size_inches(7.0, 1.1 + 0.28 * len(rows))
     axes = figure.subplots()
-    axes.barh(range(len(rows)), signed, color=[_COLORS[row.sign] for row in rows], height=0.7)
+    axes.barh(range(len(rows)), signed, color=[SIGN_COLORS[row.sign] for row in rows], height=0.7)
     axes.set_yticks(range(len(rows)), [literal(_short(row.feature)) for row in rows], fontsize=8)
     axes.axvline(0.0, color="#8a8a8a", linewidth=0.6)
     unit = "importance: how far it moves scores" if known else "weight (spreads are unknown)"

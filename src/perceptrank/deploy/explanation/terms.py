@@ -2,10 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from perceptrank.deploy.ranking_function import note_no_names
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import ready_model
@@ -84,9 +86,7 @@ class Terms:
         if block is None:
             state.input_names()  # which raises if they are too many to list
         features = list(_distinct(names)) if names else [f"f{place}" for place in range(1, n_inputs + 1)]
-        notes = (
-            [] if names else [f"the features have no names: they are f1 to f{n_inputs}, in the order of the columns"]
-        )
+        notes = [] if names else [note_no_names(n_inputs)]
         if type(state).linear_scores is not Model.linear_scores:
             raise ValueError(
                 f"{type(model).__name__} ranks in a way of its own, not by weights of features: it cannot be explained"
@@ -100,6 +100,16 @@ class Terms:
         ]
         forms, curves = reader.lineage.forms, reader.lineage.curves
         return cls(model, state, names, tuple(features), parts, forms, curves, tuple(dict.fromkeys(notes)))
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """Outputs that have a weight, part by part, in the order of features."""
+        return Outputs.beside([part.outputs.take(part.order) for part in self.parts])
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Weights of these outputs."""
+        return np.concatenate([part.weights[part.order] for part in self.parts])
 
     def aligned(self, block: QueryStream) -> QueryStream:
         """Return a block with the features of the model alone, in their order; raise if it has not all of them.

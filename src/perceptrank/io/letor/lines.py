@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor import codes
-from perceptrank.io.letor.parsing import copy_ids, count_colons, name_columns, parse_lines
+from perceptrank.io.letor.parsing import Dense, Sparse, copy_ids, count_colons, name_columns, parse_lines
 from perceptrank.io.letor.settings import LARGEST_UNDECLARED, LineSettings, decode, describe, find_repeated_id
 from perceptrank.io.text import Chunk
 from perceptrank.kernels.arrays import Bytes, Columns, Features, Floats, IntRows, Ints, Words
@@ -241,8 +241,8 @@ class LineParser:
 
         Returns the state of the pass, and the filled parts of the tables of runs, comments and invalid lines.
         """
-        dense: tuple[Features, Ints, Words, Words] | None = None
-        sparse: tuple[Features, Columns, Ints] | None = None
+        dense: Dense | None = None
+        sparse: Sparse | None = None
         first_row = 0
         if isinstance(room, DenseRoom):
             dense, first_row = (room.X, self._take_marks(), *self._names_of_columns(room.X.shape[1])), room.first_row
@@ -256,26 +256,14 @@ class LineParser:
         late = np.empty((16, codes.N_LATE_COLUMNS), np.int64)
         values: dict[int, float] = {}
         state = np.zeros(codes.N_STATE, np.int64)
+        rules = self.settings.base, limit, self.settings.bound, self._where.get(chunk.file, codes.IN_FIELD)
         while True:
             known_at = np.array(sorted(values), dtype=np.int64)
             known = np.array([values[pos] for pos in sorted(values)], dtype=np.float64)
+            numbers = late, known_at, known
             parse_lines(
-                dense,
-                sparse,
-                room.relevance,
-                first_row,
-                chunk.text,
-                chunk.start,
-                chunk.stop,
-                runs,
-                comments,
-                (late, known_at, known),
-                bad,
-                self.settings.base,
-                limit,
-                self.settings.bound,
-                self._where.get(chunk.file, codes.IN_FIELD),
-                state,
+                *(dense, sparse, room.relevance, first_row, chunk.text, chunk.start, chunk.stop),
+                *(runs, comments, numbers, bad, rules, state),
             )
             if state[codes.N_LATE] == 0:
                 break

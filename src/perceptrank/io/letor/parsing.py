@@ -33,7 +33,11 @@ _FOUR_BYTES = np.uint64(2**32 - 1)
 _TOO_LARGE = np.uint64(2**63)
 _EQUALS = ord("=")
 
-Numbers: TypeAlias = tuple[IntRows, Ints, Floats]  # late, known_at and known, as for `parse_lines`
+# Arguments of `parse_lines`.
+Dense: TypeAlias = tuple[Features, Ints, Words, Words]  # X, marks, words, masks
+Sparse: TypeAlias = tuple[Features, Columns, Ints]  # values, indices, ends
+Numbers: TypeAlias = tuple[IntRows, Ints, Floats]  # late, known_at, known
+Rules: TypeAlias = tuple[int, int, float, int]  # base, limit, bound, where
 
 _SIXTEEN = np.uint64(1 << 16)
 
@@ -87,21 +91,14 @@ def caller_value(numbers: Numbers, start: int, end: int, state: Ints) -> float:
 
 @compiled
 def parse_pairs(
-    text: Bytes,
-    start: int,
-    dense: tuple[Features, Ints, Words, Words],
-    row: int,
-    numbers: Numbers,
-    base: int,
-    limit: int,
-    bound: float,
-    state: Ints,
+    text: Bytes, start: int, dense: Dense, row: int, numbers: Numbers, rules: Rules, state: Ints
 ) -> tuple[int, int]:
     """Parse the pairs ``id:value`` of a line into a row of X; arguments are those of `parse_lines`.
 
     Returns (FINE, end of the pairs) or (error code, offset of the error).
     """
     X, marks, words, masks = dense
+    base, limit, bound, _ = rules
     ordered = state[codes.ORDERED] == 1
     pos: Any = start
     width = X.shape[1]
@@ -210,15 +207,7 @@ def count_colons(text: Bytes, start: int, stop: int) -> int:
 
 @helper
 def parse_sparse_pairs(
-    text: Bytes,
-    start: int,
-    sparse: tuple[Features, Columns, Ints],
-    first: int,
-    numbers: Numbers,
-    base: int,
-    limit: int,
-    bound: float,
-    state: Ints,
+    text: Bytes, start: int, sparse: Sparse, first: int, numbers: Numbers, rules: Rules, state: Ints
 ) -> tuple[int, int, int]:
     """Parse the pairs ``id:value`` of a line into values and indices from `first` on, sorted and without zeros.
 
@@ -228,6 +217,7 @@ def parse_sparse_pairs(
     Returns (FINE, end of the pairs, end of the row) or (error code, offset of the error, `first`).
     """
     values, indices, _ = sparse
+    base, limit, bound, _ = rules
     pos: Any = start
     n = first
     last: Any = -1
@@ -357,8 +347,8 @@ def _swap(values: Features, indices: Columns, i: int, k: int) -> None:
 
 @compiled
 def parse_lines(
-    dense: tuple[Features, Ints, Words, Words] | None,
-    sparse: tuple[Features, Columns, Ints] | None,
+    dense: Dense | None,
+    sparse: Sparse | None,
     relevance: Floats,
     first_row: int,
     text: Bytes,
@@ -368,10 +358,7 @@ def parse_lines(
     comments: IntRows,
     numbers: Numbers,
     bad: IntRows,
-    base: int,
-    limit: int,
-    bound: float,
-    where: int,
+    rules: Rules,
     state: Ints,
 ) -> None:
     """Parse the lines from start to stop into rows from first_row on, dense or sparse; the other is None.
@@ -385,7 +372,7 @@ def parse_lines(
     known): `late` receives the spans of numbers that the caller has to convert; it calls again with their values in
     `known`, at the offsets `known_at`. Those that do not fit in `late` are only counted.
     """
-    pos = start
+    pos, where = start, rules[3]
     state[:] = 0
     state[codes.WIDEST] = state[codes.ID_START] = -1
     state[codes.ORDERED] = 1
@@ -401,14 +388,12 @@ def parse_lines(
             if code == codes.FINE:
                 fields = end
                 if dense is not None:
-                    code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, state)
+                    code, end = parse_pairs(text, fields, dense, row, numbers, rules, state)
                     if code == codes.UNORDERED:
                         state[codes.ORDERED] = 0
-                        code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, state)
+                        code, end = parse_pairs(text, fields, dense, row, numbers, rules, state)
                 if sparse is not None:
-                    code, end, n_pairs = parse_sparse_pairs(
-                        text, fields, sparse, n_pairs, numbers, base, limit, bound, state
-                    )
+                    code, end, n_pairs = parse_sparse_pairs(text, fields, sparse, n_pairs, numbers, rules, state)
             if code == codes.FINE:
                 code, end = _parse_tail(text, end, row, runs, comments, where, state)
             if code == codes.FINE:
@@ -438,14 +423,7 @@ def parse_lines(
 
 @helper_inlined
 def _parse_head(
-    text: Bytes,
-    start: int,
-    relevance: Floats,
-    row: int,
-    runs: IntRows,
-    numbers: Numbers,
-    where: int,
-    state: Ints,
+    text: Bytes, start: int, relevance: Floats, row: int, runs: IntRows, numbers: Numbers, where: int, state: Ints
 ) -> tuple[int, int]:
     """Parse the grade and the query of a line; return (FINE, their end) or (error code, offset of the error)."""
     outcome, grade, pos = parse_number(text, start)

@@ -107,32 +107,26 @@ def describe(text: Bytes, pos: int, code: int, settings: LineSettings, limit: in
     """
     token = _token_at(text, pos)
     got = f"got {token!r}" if token else "got nothing"
-    infinite = _NON_FINITE.fullmatch(token) is not None
-    if code == codes.ID_BEYOND:
-        return f"feature id too large: {_rule_for_ids(settings, limit)}, {got}"
-    if code == codes.NO_QUERY:
-        return f"expected qid:ID after the grade, {got}; if it is elsewhere, use `qid='comment'` or `group=…`"
-    if code == codes.STRAY_QUERY:
-        return f"unexpected field {token!r}: comments name the queries; if the field does, use `qid='field'`"
-    if code == codes.ID_ZERO:
-        return f"feature ids count from 1, {got}; if they count from 0 here, use `zero_based=True`"
-    if code == codes.INFINITE_VALUE:
-        kept = "" if settings.dtype == np.float64 else "`dtype='float64'` keeps it, "
-        return f"a value must fit into {settings.dtype}, {got}; {kept}`clip=…` bounds it"
-    if code == codes.BAD_PAIR and token.startswith("qid:"):
-        return f"qid: must come right after the grade and once, {got}"
-    problems = {
-        codes.BAD_GRADE: f"a grade must be finite, {got}" if infinite else f"expected a grade, {got}",
+    is_finite = _NON_FINITE.fullmatch(token) is None
+    kept = "" if settings.dtype == np.float64 else "`dtype='float64'` keeps it, "
+    stray = "comments name the queries; if the field does, use `qid='field'`"
+    pair = "qid: must come right after the grade and once" if token.startswith("qid:") else "expected feature:value"
+    return {
+        codes.BAD_GRADE: f"expected a grade, {got}" if is_finite else f"a grade must be finite, {got}",
         codes.NEGATIVE_GRADE: f"a grade must not be negative, {got}",
         codes.INFINITE_GRADE: f"a grade must be finite, {got}",
+        codes.NO_QUERY: f"expected qid:ID after the grade, {got}; if it is elsewhere, use `qid='comment'` or `group=…`",
         codes.EMPTY_QUERY: f"expected an id after 'qid:', {got}",
-        codes.BAD_PAIR: f"expected feature:value, {got}",
-        codes.BAD_VALUE: f"a value must be finite, {got}" if infinite else f"expected a number, {got}",
+        codes.STRAY_QUERY: f"unexpected field {token!r}: {stray}",
+        codes.BAD_PAIR: f"{pair}, {got}",
+        codes.ID_ZERO: f"feature ids count from 1, {got}; if they count from 0 here, use `zero_based=True`",
+        codes.ID_BEYOND: f"feature id too large: {_rule_for_ids(settings, limit)}, {got}",
+        codes.BAD_VALUE: f"expected a number, {got}" if is_finite else f"a value must be finite, {got}",
+        codes.INFINITE_VALUE: f"a value must fit into {settings.dtype}, {got}; {kept}`clip=…` bounds it",
         codes.DUPLICATE: f"a feature must occur once in a line, {got} again",
         codes.NO_COMMENT: f"expected a comment that names the query, {got}",
         codes.ZERO_BYTE: f"a query id must not have a zero byte, {got}",
-    }
-    return problems[code]
+    }[code]
 
 
 def find_repeated_id(text: Bytes, start: int) -> int:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.columns import OF_JUDGED
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+
+# Query ids and their bounds, the query of each row, comments and their bounds.
+Fields: TypeAlias = tuple[Bytes, Ints, Ints, Bytes, Ints]
 
 _BUFFER_BYTES = 4 * 2**20
 _LINE_BREAK = re.compile(r"[\r\n]")
@@ -129,7 +132,7 @@ def _format_block(block: QueryStream, base: int, sparse: bool, *, is_first: bool
     X, n = block.X, block.n_documents
     n_pairs = np.diff(X.starts) if isinstance(X, SparseFeatures) else np.full(n, block.n_features)
     needed = np.concatenate([[0], np.cumsum(_PAIR_BYTES * n_pairs + _LINE_BYTES + longest)])
-    fields: tuple[Bytes, Ints, Ints, Bytes, Ints] = ids, id_bounds, query_of_row, comments, comment_bounds
+    fields: Fields = ids, id_bounds, query_of_row, comments, comment_bounds
     dense, rows = (None, X.arrays) if isinstance(X, SparseFeatures) else (X, None)
     out = np.empty(0, np.uint8)
     first = 0
@@ -140,7 +143,7 @@ def _format_block(block: QueryStream, base: int, sparse: bool, *, is_first: bool
         row, column, pos = first, -1, 0
         while True:
             row, column, pos = _format_rows(
-                dense, rows, block.relevance, row, column, last, base, sparse, *fields, out, pos
+                dense, rows, block.relevance, row, column, last, base, sparse, fields, out, pos
             )
             if row == last:
                 break
@@ -222,11 +225,7 @@ def _format_rows(
     last_row: int,
     base: int,
     skip_zeros: bool,
-    ids: Bytes,
-    id_bounds: Ints,
-    query_of_row: Ints,
-    comments: Bytes,
-    comment_bounds: Ints,
+    fields: Fields,
     out: Bytes,
     pos: int,
 ) -> tuple[int, int, int]:
@@ -236,6 +235,7 @@ def _format_rows(
     of sparse rows are counted among their non-zeros. After the caller has written the number, continue with the next
     column.
     """
+    ids, id_bounds, query_of_row, comments, comment_bounds = fields
     while row < last_row:
         if column == -1:
             end = _write_number(relevance[row], False, out, pos)

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.logs.columnar import Layout
-from perceptrank.io.logs.events import Log, parse_times
-from perceptrank.io.logs.frames import pl
+from perceptrank.io.logs.events import Log, parse_times, pl
+from perceptrank.io.logs.records import Layout
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.tables.columns import listed, normalize
-from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS
+from perceptrank.io.tables.delimited import parse_words
 
 # The usual names of columns, most telling first.
 _USUAL: dict[str, tuple[str, ...]] = {
@@ -29,7 +28,7 @@ _USUAL: dict[str, tuple[str, ...]] = {
 _REQUIRED = ("qid", "docid", "place", "clicked")
 
 
-def find_layout(path: str, names: Iterable[str], roles: Mapping[str, str | None]) -> Layout:
+def find_layout(path: str, names: Iterable[str], roles: Mapping[str, str]) -> Layout:
     """Find the columns of a table by the names that the caller gives, or by their usual ones."""
     known = {normalize(name): name for name in reversed(list(names))}
     layout: Layout = {}
@@ -99,13 +98,9 @@ def split_records(frame: Any, path: str, layout: Layout, first_place: int | None
 
 def _numbers(path: str, name: str, texts: Any) -> Any:
     """Return texts as numbers from 0 on, null where they are missing; raise for the first that is none."""
-    words = texts.str.strip_chars().str.to_lowercase()
-    truths = words.replace_strict(TRUTHS, default=None, return_dtype=pl.Float64)
-    numbers = words.cast(pl.Float64, strict=False)
-    numbers = numbers.zip_with(truths.is_null(), truths)
-    is_missing = words.is_null() | words.is_in(list(MISSING_WORDS))
-    numbers = pl.select(pl.when(~is_missing).then(numbers)).to_series()
-    wrong = ~is_missing & ~(numbers >= 0).fill_null(False)
+    numbers, wrong = parse_words(texts, pl.Float64)
+    numbers = numbers.fill_nan(None)
+    wrong |= (numbers < 0).fill_null(False)
     if wrong.any():
         raise FileFormatError(path, f": column {name!r} must hold numbers >= 0, got {texts.filter(wrong)[0]!r}")
     return numbers

@@ -10,12 +10,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from perceptrank.io.logs.frames import pl
 from perceptrank.io.logs.report import Counts
+from perceptrank.io.tables.delimited import import_polars
 
 MOST_PLACES = 10_000  # as many hits as search engines return
 _SECONDS_BELOW = 10**11  # as milliseconds, this was in 1973
 _FORMATS = ("%+", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
+
+
+class _Polars:
+    """Polars is optional: it is imported when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_polars(), name)
+
+
+pl: Any = _Polars()
 
 
 class Log(NamedTuple):
@@ -71,3 +81,8 @@ def count_actions(what: str, actions: Any, counts: Counts) -> None:
     """Count events that are left out by their names."""
     for name, count in actions.value_counts().sort(actions.name).iter_rows():
         counts.left_out[f"{what} {name!r}"] += count
+
+
+def count_where(frame: Any, condition: Any) -> int:
+    """Count the rows for which a condition holds."""
+    return int(frame.select(condition.sum()).item())

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from perceptrank.io.growing import GrowingArray
-from perceptrank.io.logs.columnar import is_parquet
-from perceptrank.io.logs.frames import pl
+from perceptrank.io.logs.events import pl
+from perceptrank.io.logs.records import is_parquet
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.paths import PathLike, find_paths
 from perceptrank.io.tables.columns import Wanted, find_roles, is_kept_apart
 from perceptrank.io.tables.delimited import as_texts
-from perceptrank.io.tables.reader import as_wanted, forget_text, open_table
+from perceptrank.io.tables.reader import forget_text, open_table
 from perceptrank.io.tables.rows import Place, Rows, check_features
 from perceptrank.kernels.arrays import Bools, Features
 from perceptrank.stream.memory import free_memory
@@ -28,15 +28,9 @@ class FeatureTable:
     """
 
     def __init__(
-        self,
-        paths: PathLike | Iterable[PathLike],
-        roles: dict[str, Any],
-        features: str | Sequence[str] | None,
-        missing: str,
-        dtype: Any,
-        without: Collection[str] = (),
+        self, paths: PathLike | Iterable[PathLike], wanted: Wanted, missing: str, without: Collection[str] = ()
     ) -> None:
-        wanted = as_wanted(roles, features, dtype)._replace(required={"docid"}, with_grades=False)
+        wanted = wanted._replace(required={"docid"}, with_grades=False)
         self.files = find_paths(paths, "tables")
         batches: list[Rows] = []
         for file in self.files:
@@ -75,24 +69,22 @@ class FeatureTable:
 
     def find(self, documents: Any) -> Any:
         """Return the row of features of each document, null for those that have none."""
+
+        def find_by(*names: str) -> Any:
+            keys = self._keys.select(feature="feature", **dict(zip(names, self._key, strict=True)))
+            return documents.select(names).join(keys, on=names, how="left", maintain_order="left")["feature"]
+
         if not self.has_queries:
-            keys = self._keys.select("docid", "feature")
-            found = documents.select("docid").join(keys, on="docid", how="left", maintain_order="left")["feature"]
+            found = find_by("docid")
         else:
             names = [self._named_by] if self._named_by else ["qid", "user_query"]
-            by = {name: self._find_by(documents, name) for name in names}
+            by = {name: find_by(name, "docid") for name in names}
             named_by = min(by, key=lambda name: by[name].null_count())
             found = by[named_by]
             if found.null_count() < len(found):  # for all groups alike
                 self._named_by = named_by
         self.used[found.drop_nulls().to_numpy()] = True
         return found.cast(pl.Int64)
-
-    def _find_by(self, documents: Any, name: str) -> Any:
-        keys = self._keys.rename({"query": name})
-        return documents.select(name, "docid").join(keys, on=[name, "docid"], how="left", maintain_order="left")[
-            "feature"
-        ]
 
     def count(self, counts: Counts) -> None:
         """Count the rows that no impression used."""

@@ -7,20 +7,27 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.logs import click_table, metarank, site_search, ubi
-from perceptrank.io.logs.columnar import Layout
-from perceptrank.io.logs.events import Log, join_logs
+from perceptrank.io.logs import click_table
+from perceptrank.io.logs.events import Log, join_logs, pl
 from perceptrank.io.logs.features import FeatureTable
-from perceptrank.io.logs.frames import pl
-from perceptrank.io.logs.pairing import Settings, count_session_clicks, drop_nameless, drop_repeated, pair_documents
-from perceptrank.io.logs.placing import count_votes, decide_first_place, place_documents
-from perceptrank.io.logs.records import Source, first_record, name_of, read_records
+from perceptrank.io.logs.kinds import KINDS, METARANK_EVENTS, SITE_SEARCH_NAMES, note_version
+from perceptrank.io.logs.pairing import (
+    Settings,
+    count_session_clicks,
+    count_votes,
+    decide_first_place,
+    drop_nameless,
+    drop_repeated,
+    pair_documents,
+    place_documents,
+)
+from perceptrank.io.logs.records import Layout, Source, first_record, name_of, read_records
 from perceptrank.io.logs.report import Counts
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.tables.columns import listed
@@ -28,21 +35,19 @@ from perceptrank.io.tables.delimited import as_texts
 from perceptrank.stream.columns import count_gaps
 from perceptrank.stream.query_stream import QueryStream
 
-_KINDS: dict[str, Any] = {"ubi": ubi, "metarank": metarank, "site_search": site_search, "table": click_table}
-
 
 def find_kind(source: Source) -> str:
     """Tell the kind of a log by its first record; raise `FileFormatError` if it is none that is known."""
     record = first_record(source)
     names = record.keys()
-    is_event = record.get("event", "") in metarank.EVENTS and not names.isdisjoint(("id", "item", "user", "items"))
+    is_event = record.get("event", "") in METARANK_EVENTS and not names.isdisjoint(("id", "item", "user", "items"))
     if is_event or {"event", "items", "ranking"} <= names:
         return "metarank"
     if click_table.has_clicks(names):
         return "table"
     if not names.isdisjoint(("action_name", "query_response_hit_ids")) or {"query_id", "user_query"} <= names:
         return "ubi"
-    if not names.isdisjoint(site_search.NAMES):
+    if not names.isdisjoint(SITE_SEARCH_NAMES):
         return "site_search"
     shown = listed(list(names)) or "nothing"
     raise FileFormatError(
@@ -53,23 +58,24 @@ def find_kind(source: Source) -> str:
 class ClickLog:
     """A log of clicks: events, and the queries that they belong to, or a table; `roles` are the columns of a table."""
 
-    def __init__(self, sources: list[Source], settings: Settings, roles: Mapping[str, str | None]) -> None:
-        self._sources, self._roles, self._module = sources, roles, _KINDS[settings.kind]
-        clicks = getattr(self._module, "CLICKS", ()) if settings.clicks is None else settings.clicks
-        self._clicks = (clicks,) if isinstance(clicks, str) else tuple(clicks)
+    def __init__(self, sources: list[Source], settings: Settings, roles: Mapping[str, str]) -> None:
+        self._sources, self._roles, self._settings = sources, roles, settings
         self.features: FeatureTable | None = None
         self.files = [name_of(source) for source in sources]
-        self._settings = settings._replace(window_ms=getattr(self._module, "WINDOW_MS", None))
         if settings.kind == "table":
             is_ours = all(click_table.counts_from_one(self.layout(source)) for source in sources)
             first_place = 1 if is_ours and settings.first_place is None else settings.first_place
             self._settings = settings._replace(impressions="shown", first_place=first_place)
+        else:
+            clicks = KINDS[settings.kind].clicks if settings.clicks is None else settings.clicks
+            self._clicks = [clicks] if isinstance(clicks, str) else list(clicks)
+            self._settings = settings._replace(window_ms=KINDS[settings.kind].window_ms)
 
     def layout(self, source: Source) -> Layout:
         """Return where the fields stand in the records of a source."""
         if self._settings.kind == "table":
             return click_table.find_layout(name_of(source), first_record(source), self._roles)
-        return cast(Layout, self._module.LAYOUT)
+        return KINDS[self._settings.kind].layout
 
     def streams(self, *, in_memory: bool) -> Iterator[QueryStream]:
         """Read the impressions, all at once or in groups; end with the report, or a warning."""
@@ -94,13 +100,13 @@ class ClickLog:
                     tell_progress(before + n_read, sum(sizes))
 
             if kind == "ubi":
-                ubi.note_version(first_record(source), counts)
+                note_version(first_record(source), counts)
             layout = self.layout(source)
             for frame in read_records(source, layout, progress):
                 if kind == "table":
                     log = click_table.split_records(frame, name_of(source), layout, self._settings.first_place, counts)
                 else:
-                    log = self._module.split_records(frame, self._clicks, counts)
+                    log = KINDS[kind].split(frame, self._clicks, counts)
                 yield drop_nameless(log, counts)
 
     def _join(self, groups: Iterable[Log], counts: Counts) -> Iterator[QueryStream]:

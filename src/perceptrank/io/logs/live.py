@@ -37,88 +37,43 @@ _ELASTICSEARCH = _Api("Elasticsearch", (7, 10), "/_pit", "id")
 
 
 class LiveIndex:
-    """An index of a live engine, whose documents each call reads anew; `name` shows no credentials."""
+    """An index of a live engine: each call returns an iterator over all its documents, each once.
 
-    def __init__(self, url: str, index: str, since: str | date | None = None) -> None:
-        self.url, self.index, self.since = url, index, since
-        self.name = f"{EngineServer(_ENGINE, url, 1.0).address}/{index}"
+    They are as they are when the first is asked for: what is written, changed or deleted later is not seen. Documents
+    come in the order in which they were written to their shard; those of several indexes are mixed. The engine keeps
+    the point in time until the iterator ends, fails or is closed, or five minutes after the last page if this process
+    is killed. Each document is its source, with its id as ``_id``.
+
+    `url` is the address of OpenSearch 2.4 or later, or Elasticsearch 7.10 or later, with credentials as for
+    `EngineServer`, which `name` does not show; `index` the name of an index or alias, or several separated by commas,
+    with ``*`` for any text. Documents whose `timestamp` is earlier than `since`, which is UTC without a zone, are left
+    out; those without one are read. A request is sent again up to `retries` times, with growing pauses, if the engine
+    cannot be reached within `timeout` seconds or is overloaded.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        index: str,
+        since: str | date | None = None,
+        *,
+        page_size: int = 2000,
+        timeout: float = 60.0,
+        retries: int = 3,
+    ) -> None:
+        if not 1 <= page_size <= MOST_PER_PAGE:
+            raise ParameterError("page_size", f"must be from 1 to {MOST_PER_PAGE:,}", page_size)
+        self.url, self.index, self.retries = url, index, retries
+        self.server = EngineServer(_ENGINE, url, timeout)
+        self.name = f"{self.server.address}/{index}"
+        self._path = f"/{quote(index, safe=',*')}"
+        self._search: dict[str, Any] = {"size": page_size, "sort": _SORT, "track_total_hits": False}
         if since is not None:
-            _not_before(since)
+            self._search["query"] = _not_before(since)
 
     def __call__(self) -> Iterator[dict[str, Any]]:
-        """Read the documents, as `read_index` does."""
-        return read_index(self.url, self.index, since=self.since)
-
-
-def open_indexes(address: str, since: str | date | None = None) -> list[LiveIndex]:
-    """Return the index that an address names, or, for the address of a server alone, those of UBI: queries, events.
-
-    Examples
-    --------
-    >>> [index.name for index in open_indexes("https://user:password@host:9200")]
-    ['https://host:9200/ubi_queries', 'https://host:9200/ubi_events']
-    >>> [index.name for index in open_indexes("https://host:9200/shop-*")]
-    ['https://host:9200/shop-*']
-    """
-    parts = urlsplit(address)
-    path, _, index = parts.path.rstrip("/").rpartition("/")
-    server = urlunsplit(parts._replace(path=path))
-    return [LiveIndex(server, name, since) for name in ([unquote(index)] if index else [_QUERIES, _EVENTS])]
-
-
-def read_index(
-    url: str,
-    index: str,
-    *,
-    since: str | date | None = None,
-    page_size: int = 2000,
-    timeout: float = 60.0,
-    retries: int = 3,
-) -> Iterator[dict[str, Any]]:
-    """Return an iterator over all documents of an index, each once, as they are when the first is asked for.
-
-    What is written, changed or deleted later is not seen. Documents come in the order in which they were written to
-    their shard; those of several indexes are mixed. The engine keeps the point in time until the iterator ends, fails
-    or is closed, or five minutes after the last page if this process is killed.
-
-    Parameters
-    ----------
-    url : str
-        Address of OpenSearch 2.4 or later, or Elasticsearch 7.10 or later, with credentials as for `EngineServer`.
-    index : str
-        Name of an index or alias, or several separated by commas, with ``*`` for any text.
-    since : str or datetime, optional
-        Leave out documents whose `timestamp` is earlier; a time without a zone is UTC. Documents without one are read.
-    page_size : int
-        Number of documents that are asked for at once.
-    timeout : float
-        Seconds to wait for an answer.
-    retries : int
-        How often a request is sent again if the engine cannot be reached or is overloaded, with growing pauses.
-
-    Yields
-    ------
-    dict
-        The source of a document, and its id as ``_id``.
-    """
-    if not 1 <= page_size <= MOST_PER_PAGE:
-        raise ParameterError("page_size", f"must be from 1 to {MOST_PER_PAGE:,}", page_size)
-    server = EngineServer(_ENGINE, url, timeout)
-    search = {"size": page_size, "sort": _SORT, "track_total_hits": False}
-    if since is not None:
-        search["query"] = _not_before(since)
-    return _Index(server, index, retries).documents(search)
-
-
-class _Index:
-    """An index of a server."""
-
-    def __init__(self, server: EngineServer, name: str, retries: int) -> None:
-        self.server, self.name, self.retries = server, name, retries
-        self._path = f"/{quote(name, safe=',*')}"
-
-    def documents(self, search: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield what a search finds, page by page."""
+        """Read the documents, page by page."""
+        search = self._search.copy()
         api, pit = self._open()
         try:
             if "query" in search:
@@ -149,7 +104,7 @@ class _Index:
         if others := kinds.keys() - {"date", "date_nanos"}:
             raise EngineError(
                 f"`since` needs {_TIME} to be a date; {self.server.engine} at {self.server.address} has it as "
-                f"{' and '.join(sorted(others))} in the index {self.name!r}: read all, and select by `time`"
+                f"{' and '.join(sorted(others))} in the index {self.index!r}: read all, and select by `time`"
             )
 
     def _open(self) -> tuple[_Api, str]:
@@ -159,7 +114,7 @@ class _Index:
             except EngineError as error:
                 if error.status == 404 and "no such index" in str(error):
                     raise EngineError(
-                        f"{self.server.engine} at {self.server.address} has no index {self.name!r}: give the index "
+                        f"{self.server.engine} at {self.server.address} has no index {self.index!r}: give the index "
                         "that has the log, like HOST:9200/ubi_events; HOST:9200/_cat/indices lists them",
                         error.status,
                     ) from None
@@ -191,7 +146,7 @@ class _Index:
             f"{api.engine} {'.'.join(map(str, api.first_version))}" for api in (_OPENSEARCH, _ELASTICSEARCH)
         )
         return EngineError(
-            f"{self.server.engine} at {self.server.address} cannot read {self.name!r} at one point in time, which "
+            f"{self.server.engine} at {self.server.address} cannot read {self.index!r} at one point in time, which "
             f"needs {needed} or later: save the documents as NDJSON, one per line, and read that file"
         )
 
@@ -213,16 +168,16 @@ class _Index:
                 f": the engine has dropped its point in time, because it restarted or more than {_KEEP_ALIVE} passed "
                 "between two pages; read it again"
             )
-        return EngineError(f"{error} (reading the index {self.name!r}){advice}", error.status)
+        return EngineError(f"{error} (reading the index {self.index!r}){advice}", error.status)
 
     def _check(self, page: Any) -> list[dict[str, Any]]:
         """Return the documents of a page, none of which is missing."""
         where = f"{self.server.engine} at {self.server.address}"
         if page.get("timed_out") or page.get("_shards", {}).get("failed"):
-            raise EngineError(f"{where} answered for some shards of {self.name!r} only: see GET /_cluster/health")
+            raise EngineError(f"{where} answered for some shards of {self.index!r} only: see GET /_cluster/health")
         hits: list[dict[str, Any]] = page["hits"]["hits"]
         if any("_source" not in hit for hit in hits):
-            raise EngineError(f"{where} has {self.name!r} without the field _source, which its mapping must enable")
+            raise EngineError(f"{where} has {self.index!r} without the field _source, which its mapping must enable")
         return hits
 
 
@@ -235,3 +190,19 @@ def _not_before(since: str | date) -> dict[str, Any]:
     text = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")  # as UBI's mapping has it
     without = {"bool": {"must_not": {"exists": {"field": _TIME}}}}
     return {"bool": {"should": [{"range": {_TIME: {"gte": text}}}, without]}}
+
+
+def open_indexes(address: str, since: str | date | None = None) -> list[LiveIndex]:
+    """Return the index that an address names, or, for the address of a server alone, those of UBI: queries, events.
+
+    Examples
+    --------
+    >>> [index.name for index in open_indexes("https://user:password@host:9200")]
+    ['https://host:9200/ubi_queries', 'https://host:9200/ubi_events']
+    >>> [index.name for index in open_indexes("https://host:9200/shop-*")]
+    ['https://host:9200/shop-*']
+    """
+    parts = urlsplit(address)
+    path, _, index = parts.path.rstrip("/").rpartition("/")
+    server = urlunsplit(parts._replace(path=path))
+    return [LiveIndex(server, name, since) for name in ([unquote(index)] if index else [_QUERIES, _EVENTS])]

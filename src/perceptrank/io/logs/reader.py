@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from perceptrank.io.logs.pairing import Settings
 from perceptrank.io.logs.records import Logs, as_sources, name_of
 from perceptrank.io.logs.report import ClickReport
 from perceptrank.io.paths import PathLike
+from perceptrank.io.tables.columns import Wanted
+from perceptrank.io.tables.reader import as_wanted
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.query_stream import BLOCK_BYTES, MISSING, QueryStream
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
@@ -127,8 +129,8 @@ def read_clicks(
     (['a', 'b', 'c'], [1, 2, 3], [0.0, 1.0, 0.0])
     """
     settings = Settings(kind, clicks, impressions, first_place, max_session_clicks, report, progress)
-    roles = {"qid": qid, "docid": docid}
-    log = _open_log(events, queries, feature_paths, since, settings, roles, features, missing, dtype)
+    wanted = as_wanted({"qid": qid, "docid": docid}, features, dtype)
+    log = _open_log(events, queries, feature_paths, since, settings, wanted, missing)
     blocks = list(log.streams(in_memory=True))
     return blocks[0] if len(blocks) == 1 else QueryStream.concatenate(blocks)
 
@@ -174,8 +176,8 @@ def scan_clicks(
     """
     check_positive_whole("max_bytes", max_bytes)
     settings = Settings(kind, clicks, impressions, first_place, max_session_clicks, report, progress)
-    roles = {"qid": qid, "docid": docid}
-    log = _open_log(events, queries, feature_paths, since, settings, roles, features, missing, dtype)
+    wanted = as_wanted({"qid": qid, "docid": docid}, features, dtype)
+    log = _open_log(events, queries, feature_paths, since, settings, wanted, missing)
 
     def start() -> Iterator[QueryStream]:
         for stream in log.streams(in_memory=False):
@@ -190,10 +192,8 @@ def _open_log(
     feature_paths: PathLike | Iterable[PathLike] | None,
     since: str | date | None,
     settings: Settings,
-    roles: dict[str, Any],
-    features: str | Sequence[str] | None,
+    wanted: Wanted,
     missing: str,
-    dtype: npt.DTypeLike,
 ) -> ClickLog:
     """Check the arguments, and open a log of events or a table."""
     check_choice("kind", settings.kind, get_args(Kind))
@@ -210,13 +210,13 @@ def _open_log(
     if kind == "table" and not all(isinstance(source, str) for source in sources):
         raise FileFormatError(name_of(sources[0]), ": a table must be a file; `QueryStream.from_arrays` takes arrays")
     sources = [*([] if queries is None else as_sources(queries, since)), *sources]
-    log = ClickLog(sources, settings._replace(kind=kind), roles)
+    log = ClickLog(sources, settings._replace(kind=kind), wanted.roles)
     if feature_paths is not None:
-        log.features = FeatureTable(feature_paths, roles, features, missing, dtype)
+        log.features = FeatureTable(feature_paths, wanted, missing)
     elif kind == "table":
         layout = log.layout(sources[0])
         own = {"qid": layout["qid"][0], "docid": layout["docid"][0]}
         taken = {name for source in sources for (name,) in log.layout(source).values()}
-        table = FeatureTable(log.files, own, features, missing, dtype, without=taken)
+        table = FeatureTable(log.files, wanted._replace(roles=own), missing, without=taken)
         log.features = table if table.names else None
     return log

@@ -1,4 +1,4 @@
-"""Records of a log as data frames of texts: lines of JSON, answers of a search API, Parquet, or dictionaries.
+"""Records of a log as data frames of texts: JSON, answers of a search API, Parquet, flat tables, or dictionaries.
 
 A `Layout` says where the fields stand in a record. Lines are parsed by polars, chunk by chunk; what it refuses, and
 what does not stand one record to a line, is read by the module json, which is slower and tells which line is wrong.
@@ -8,32 +8,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
 from itertools import islice
 from typing import Any, TypeAlias
 
-from perceptrank.io.errors import FormatError
-from perceptrank.io.logs.columnar import (
-    Layout,
-    is_parquet,
-    kind_of,
-    open_delimited,
-    parquet_schema,
-    read_delimited,
-    read_parquet,
-)
-from perceptrank.io.logs.frames import pl
+from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.logs.events import pl
 from perceptrank.io.logs.live import open_indexes
 from perceptrank.io.paths import PathLike, find_paths, is_address
+from perceptrank.io.sources import table_format_of_name
 from perceptrank.io.tables.chunks import Progress, read_chunks, read_head
+from perceptrank.io.tables.columns import Wanted
+from perceptrank.io.tables.delimited import DelimitedTable
 from perceptrank.io.tables.document_table import is_unicode
 from perceptrank.stream.validation import ParameterError
 
+# Name of each column, and its path in a record; "[]" stands for the items of a list.
+Layout: TypeAlias = dict[str, tuple[str, ...]]
 Record: TypeAlias = Mapping[str, Any]
 Logs: TypeAlias = PathLike | Iterable[PathLike] | Iterable[Record] | Callable[[], Iterable[Record]]
 Source: TypeAlias = str | Callable[[], Iterable[Record]]
 
+_PARQUET = b"PAR1"
+_PARQUET_ROWS = 200_000  # read at once
 _BATCH = 20_000
 _CHUNK_BYTES = 16 * 2**20  # polars parses larger chunks faster, with all threads
 _LISTS = ("events", "results")  # of records, in one document
@@ -113,7 +111,8 @@ def _read_lines(path: str, layout: Layout, form: str, progress: Progress | None)
     waiting = None
     for text, line in read_chunks(path, size=_CHUNK_BYTES, progress=progress):
         try:
-            frame = _select(pl.read_ndjson(text, schema=schema), whole)
+            frame = pl.read_ndjson(text, schema=schema)
+            frame = frame.select(**{name: field_at(keys) for name, keys in whole.items()})
         except (pl.exceptions.PolarsError, OverflowError):
             frame = _as_frame(path, list(_parse_lines(path, text, line)), whole)
         if form == "bulk":
@@ -144,21 +143,6 @@ def _schema(paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
         return pl.List(kind(node["[]"])) if "[]" in node else pl.Struct({key: kind(node[key]) for key in node})
 
     return {key: kind(node) for key, node in tree.items()}
-
-
-def _select(frame: Any, layout: Layout) -> Any:
-    def field(path: tuple[str, ...]) -> Any:
-        column = pl.col(path[0])
-        for at, key in enumerate(path[1:], 1):
-            if key == "[]":
-                inner = pl.element()
-                for part in path[at + 1 :]:
-                    inner = inner.struct.field(part)
-                return column.list.eval(inner.cast(pl.String)) if path[at + 1 :] else column
-            column = column.struct.field(key)
-        return column
-
-    return frame.select(**{name: field(path) for name, path in layout.items()})
 
 
 def _parse_lines(path: str, text: bytes, first_line: int) -> Iterator[tuple[int, Record]]:
@@ -254,3 +238,92 @@ def as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else json.dumps(value)
+
+
+def is_parquet(source: object) -> bool:
+    """Tell if a source is a Parquet file."""
+    if not isinstance(source, str) or not os.path.isfile(source):
+        return False
+    with open(source, "rb") as file:
+        return file.read(len(_PARQUET)) == _PARQUET
+
+
+def open_delimited(path: str) -> DelimitedTable | None:
+    """Open a table with a delimiter; return None if the name is not that of one."""
+    format = table_format_of_name(path)
+    if format not in ("csv", "tsv"):
+        return None
+    return DelimitedTable(path, format, Wanted({}, required=frozenset(), with_features=False))
+
+
+def read_delimited(table: DelimitedTable, layout: Layout, progress: Progress | None) -> Iterator[Any]:
+    """Read a table as data frames with the columns of a layout."""
+    known = {*table.columns.roles.values(), *table.columns.ignored}
+    names = {column: _flat_name(known, keys) for column, keys in layout.items()}
+    for frame in table.texts([name for name in dict.fromkeys(names.values()) if name is not None], progress):
+        yield frame.select(
+            **{
+                column: pl.lit(None, kind_of(layout[column])) if name is None else pl.col(name)
+                for column, name in names.items()
+            }
+        )
+
+
+def _flat_name(known: Collection[str], keys: tuple[str, ...]) -> str | None:
+    """Return the column of a flat table for a field: it is called by the path, or by the end of it."""
+    path = [key for key in keys if key != "[]"]
+    ends = path[:0:-1] if len(path) > 2 else path[-1:]  # position.ordinal is often called position
+    return next((name for name in (".".join(path), "_".join(path), *ends) if name in known), None)
+
+
+def kind_of(keys: tuple[str, ...]) -> Any:
+    """Return the type of a column: texts, or lists of them."""
+    return pl.List(pl.String) if "[]" in keys else pl.String
+
+
+def parquet_schema(path: str) -> Any:
+    """Return the columns of a Parquet file and their types."""
+    try:
+        return pl.read_parquet_schema(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise FileFormatError(path, f" is no Parquet file, or half of one: {str(error).splitlines()[0]}") from None
+
+
+def read_parquet(path: str, layout: Layout) -> Iterator[Any]:
+    """Read a Parquet file whose fields are nested as in JSON, or flat, with names that are paths or their ends."""
+    schema = parquet_schema(path)
+    columns = {}
+    for name, keys in layout.items():
+        outer = keys[: keys.index("[]")] if "[]" in keys else keys
+        kind = schema.get(outer[0])
+        for key in outer[1:]:
+            kind = next((field.dtype for field in getattr(kind, "fields", ()) if field.name == key), None)
+        column = field_at(keys)
+        if kind is None and (flat := _flat_name(schema, keys)) is not None:
+            column, kind = field_at((flat, *keys[len(outer) :])), schema[flat]
+        if kind is None:
+            column = pl.lit(None, kind_of(keys))
+        elif "[]" not in keys:
+            if kind.is_temporal():
+                column = column.dt.epoch("ms")
+            column = column.struct.json_encode() if isinstance(kind, pl.Struct) else column.cast(pl.String)
+        columns[name] = column
+    try:
+        frame = pl.scan_parquet(path)
+        for start in range(0, frame.select(pl.len()).collect().item(), _PARQUET_ROWS):
+            yield frame.slice(start, _PARQUET_ROWS).select(**columns).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise FileFormatError(path, f" is no Parquet file, or half of one: {str(error).splitlines()[0]}") from None
+
+
+def field_at(keys: tuple[str, ...]) -> Any:
+    """Return the field of a record at a path, or the texts of a list."""
+    column = pl.col(keys[0])
+    for at, key in enumerate(keys[1:], 1):
+        if key == "[]":
+            item = pl.element()
+            for part in keys[at + 1 :]:
+                item = item.struct.field(part)
+            return column.list.eval(item.cast(pl.String))
+        column = column.struct.field(key)
+    return column

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from perceptrank.io.logs.events import Log, join_logs
-from perceptrank.io.logs.frames import pl
+from perceptrank.io.logs.events import Log, join_logs, pl
 
 _GROUP_ROWS = 2**17
 _EVENTS_ONLY = 2**62  # queries that only events name come after the others

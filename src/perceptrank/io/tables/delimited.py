@@ -100,9 +100,6 @@ class DelimitedTable:
         values = self._sample_of(name)
         return bool(values) and all("=" in value or ":" in value for value in values)
 
-    def find_names(self) -> None:
-        """Do nothing: the names are in the header."""
-
     def rows(self, progress: Progress | None = None) -> Iterator[Rows]:
         """Read the rows, chunk by chunk; while one is used, the next ones are parsed."""
         n_threads = 1 if os.path.getsize(self.path) < CHUNK_BYTES else _THREADS
@@ -190,11 +187,7 @@ class DelimitedTable:
         for name, kind in types.items():
             if kind == pl.String:
                 continue
-            words = frame[name].str.strip_chars().str.to_lowercase()
-            truths = words.replace_strict(TRUTHS, default=None, return_dtype=kind)
-            numbers = words.cast(kind, strict=False)
-            numbers = numbers.zip_with(truths.is_null(), truths)
-            wrong = numbers.is_null() & words.is_not_null() & ~words.is_in(list(MISSING_WORDS))
+            numbers, wrong = parse_words(frame[name], kind)
             if wrong.any():
                 place = self._place(chunk, cast(int, wrong.arg_max()), name)
                 kinds = {column: describe_role(role) for role, column in self._roles.items()}
@@ -279,6 +272,15 @@ def open_delimited(path: str, format: Format, wanted: Wanted) -> DelimitedTable 
     if len(table.names) != 1 or not table.has_vectors(table.names[0]):
         return table
     return DocumentTable(path, format, wanted._replace(features=None), table.documents)
+
+
+def parse_words(texts: Any, kind: Any) -> tuple[Any, Any]:
+    """Return texts as numbers, null or NaN where they are missing, and which are neither numbers nor truths."""
+    words = texts.str.strip_chars().str.to_lowercase()
+    truths = words.replace_strict(TRUTHS, default=None, return_dtype=kind)
+    numbers = words.cast(kind, strict=False)
+    numbers = numbers.zip_with(truths.is_null(), truths)
+    return numbers, numbers.is_null() & words.is_not_null() & ~words.is_in(list(MISSING_WORDS))
 
 
 def as_texts(column: Any) -> Texts:

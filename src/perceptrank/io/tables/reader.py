@@ -13,13 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.block_assembly import (
-    BlockAssembler,
-    RepeatedQueryError,
-    TwoValuesError,
-    ValuesOfQueries,
-    as_id_array,
-)
+from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, ValuesOfQueries, as_id_array
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.growing import GrowingArray
 from perceptrank.io.paths import PathLike, find_paths, is_rereadable
@@ -42,7 +36,7 @@ from perceptrank.stream.blocks import Scan
 from perceptrank.stream.columns import WEIGHT, Values, find_column, join_columns, split_columns, take_rows
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
-from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.query_stream import BLOCK_BYTES, MISSING, QueryStream
 from perceptrank.stream.texts import Texts, mix
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
 
@@ -51,7 +45,6 @@ Table: TypeAlias = DelimitedTable | DocumentTable
 
 _RUN_FEATURES = ("score", "rank")
 Missing = Literal["error", "keep", "zero"]
-_MISSING = ("error", "keep", "zero")
 
 
 def read_table(
@@ -260,7 +253,7 @@ class Tables:
         report: Report | None,
         progress: Callable[[int, int], object] | None,
     ) -> None:
-        check_choice("missing", missing, _MISSING)
+        check_choice("missing", missing, MISSING)
         self._missing, self._progress, self.dtype = missing, progress, wanted.dtype
         files = _find_regular_files(paths)
         feature_files = [] if feature_paths is None else _find_regular_files(feature_paths)
@@ -299,7 +292,7 @@ class Tables:
     def find_names(self) -> tuple[str, ...]:
         """Return the names of all features, the union over the tables; read them for that where necessary."""
         for table in self._with_features:
-            if not table.knows_names:
+            if isinstance(table, DocumentTable) and not table.knows_names:
                 table.find_names()
         return self.names
 
@@ -399,10 +392,8 @@ class Tables:
         added = {role: convert_column(rows, column_of(role), roles[role]) for role in roles if role not in ROLES}
         filled = {name: find_column(name).filled(len(rows)) for name in names if name not in rows.columns}
         rows = replace(rows, columns=rows.columns | filled | added)
-        try:
-            self._of_queries.check(rows.piece())
-        except TwoValuesError as error:
-            raise FormatError(rows.path, rows.line(error.row), 1, str(error)) from None
+        if (wrong := self._of_queries.find_contradiction(rows.piece())) is not None:
+            raise FormatError(rows.path, rows.line(wrong[0]), 1, wrong[1])
         return rows
 
     def _join_rows(self, left_out: list[str]) -> Iterator[Rows]:

@@ -112,7 +112,7 @@ class ClickPerceptron(ClickLearner):
     ----------
     production : str or int, optional
         Feature that has the score of the ranker to start from, by name or number of column: of weights, trees, or any
-        other. By default it starts from nothing, and with random lists.
+        other; or "score", which the transform `ScoreOf` adds. By default it starts from nothing, and with random lists.
     evidence : float > 0
         Number of updates that production counts as much as.
     transforms : str, Transform or list of them, or None

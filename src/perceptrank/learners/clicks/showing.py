@@ -38,6 +38,7 @@ class Showing:
         n: int = 10,
         *,
         policy: str | Policy | None = None,
+        keep: int = 0,
         rng: np.random.Generator | int,
     ) -> Impression:
         """Choose the documents to show for a query, best first, randomised so that clicks can be learned from.
@@ -51,6 +52,8 @@ class Showing:
         policy : str or Policy, optional
             Exploration policy, see `perceptrank.clicks.policy`; by default the learner's own. "none" shows the ranking
             as `rank` returns it.
+        keep : int
+            Number of best documents that are shown as ranked, above those that are randomised.
         rng : numpy.random.Generator or int
             Random numbers, or a seed of them.
 
@@ -60,7 +63,7 @@ class Showing:
             If there are no documents, the features are not those that were learned, the learner cannot learn from this
             policy, or it learns from grades.
         """
-        return show_list(self, *as_named_features(X), n, policy, np.random.default_rng(rng))
+        return show_list(self, *as_named_features(X), n, policy, np.random.default_rng(rng), keep)
 
     def learn_clicks(
         self: Any,
@@ -123,6 +126,7 @@ def show_list(
     n: int,
     policy: str | Policy | None,
     rng: np.random.Generator,
+    keep: int = 0,
 ) -> Impression:
     """Choose the documents to show, of features with these names; see `Showing.show`."""
     _check_takes_clicks(learner)
@@ -139,7 +143,13 @@ def show_list(
         chosen = as_policy(usable[0])
     if chosen.name != "none":  # which a service may show now and then, to learn nothing from it
         check_policies(learner, {chosen.name})
-    shown: Shown = chosen.show(_scores_to_show(leaf, state, model, features, names, chosen), n, rng)
+    scores = _scores_to_show(leaf, state, model, features, names, chosen)
+    if keep > 0:  # of the ranking, which may be by the mean of weights
+        own = model.block_scores(features, one_query(features.shape[0]), names or model.feature_names)
+        head = np.argsort(-own, kind="stable")[:keep]
+        scores = scores.copy()
+        scores[head] = scores.max() + np.arange(len(head), 0, -1)
+    shown: Shown = chosen.show(scores, n, rng, keep=keep)
     kept = features if isinstance(features, SparseFeatures) else features.copy()  # the caller may reuse the array
     return Impression(kept, names, shown.order, shown.propensity, shown.policy)
 

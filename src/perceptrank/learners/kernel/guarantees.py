@@ -58,7 +58,6 @@ class KernelGuarantees(Learner):
 
     @property
     def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
         if self.policy == "exact":
             promised = theorems.listwise(self._margin, "level-pair")
             return theorems.in_kernel_space(theorems.safe_averaging(promised) if self.average else promised)

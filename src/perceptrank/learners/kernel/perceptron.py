@@ -84,8 +84,6 @@ class KernelPerceptron(KernelGuarantees):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", "ap", or a Measure
-        The measure that is learned. While learning, tied documents count as ranked in the worst order.
     rule : "listwise", "slam", or "minimax"
         The rule of `ListwisePerceptron`, of `SlamPerceptron` with a relative margin, or of `MinimaxPerceptron`, which
         has no margin and adds two supports an update.
@@ -109,14 +107,10 @@ class KernelPerceptron(KernelGuarantees):
         Of "bogd": how much is forgotten when a unit goes, in shares of a unit.
     relative_margin : float or None
         The margin in units of the mean squared step per weight moved, in the space of the kernel; 0 or None for none.
-    seed : int
-        Seed of the draws.
     average : bool
         Rank with the mean of all iterates, of what is left of them in the supports, while it is safe, as
         `ListwisePerceptron` does, instead of the last one. Where units go by chance, the last one is better: those that
         happen to stay for long would count for too much.
-    transforms : str, Transform or list of them, or None
-        Transforms that features go through first; see `ListwisePerceptron`.
 
     References
     ----------
@@ -186,7 +180,6 @@ class KernelPerceptron(KernelGuarantees):
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
-        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
         learner = super().from_document(document)
         if learner.model.has_begun:
             learner._check_supports()
@@ -303,10 +296,9 @@ class KernelPerceptron(KernelGuarantees):
             if self.linear:
                 step, part = shares @ X, state.linear_part
                 reach += part * float(step @ step)
-                weights = state.weights + (part * mass) * step
-                if not float(weights @ weights) <= LARGEST_SQUARED_NORM:
+                state.weights[:] += (part * mass) * step
+                if not float(state.weights @ state.weights) <= LARGEST_SQUARED_NORM:
                     return False
-                state.weights[:] = weights
         if not reach <= LARGEST_SQUARED_NORM:
             return False
         tally[UPDATES] += 1.0
@@ -381,8 +373,7 @@ class KernelPerceptron(KernelGuarantees):
     def supports_(self) -> FloatRows:
         """The supports, transformed documents, the oldest first; read-only."""
         state = self._kernel_state()
-        supports: FloatRows = read_only(state.supports.X + state.center)
-        return supports
+        return read_only(state.supports.X + state.center)
 
     @property
     def dual_coef_(self) -> Floats:

@@ -52,8 +52,6 @@ class Supports:
         Inner products of all pairs of units, as they are now; empty if no policy asks for them.
     """
 
-    __slots__ = ("_is_own", "_norms", "_room", "coefficients", "masses", "products", "scales", "sizes", "totals")
-
     def __init__(self, n_features: int) -> None:
         self._room: FloatRows = np.empty((0, n_features))
         self._norms = self.coefficients = self.totals = _NONE
@@ -82,8 +80,7 @@ class Supports:
     def copy(self) -> "Supports":
         """Return a copy that can be changed without changing this."""
         copied = Supports.__new__(Supports)
-        for name in Supports.__slots__:
-            setattr(copied, name, getattr(self, name))
+        copied.__dict__.update(self.__dict__)
         self._is_own = copied._is_own = False
         return copied
 
@@ -205,20 +202,6 @@ class KernelModel(Model):
         Number of units removed, and the smallest number of units that there were to choose from.
     """
 
-    __slots__ = (
-        "center",
-        "degree",
-        "fewest",
-        "kernel",
-        "linear",
-        "lost",
-        "removals",
-        "shrunk",
-        "spent",
-        "supports",
-        "width",
-    )
-
     kernel: str
     degree: int
     linear: float
@@ -234,24 +217,20 @@ class KernelModel(Model):
         self.removals = self.fewest = 0
 
     def begin(self, n_features: int, more: dict[str, Floats], **start: Any) -> None:
-        """Set the initial values of all arrays."""
         super().begin(n_features, more, **start)
         self._begin_kernel(n_features)
 
     def copy(self) -> "KernelModel":
-        """Return a copy that can be changed without changing this model."""
         state = super().copy()
         assert isinstance(state, KernelModel)
         state.supports = self.supports.copy()
         return state
 
     def as_plain(self) -> dict[str, Any]:
-        """Return the arrays as numbers and lists, for a model file."""
         ledger = {name: getattr(self, name) for name in ("width", "spent", "shrunk", "lost", "removals", "fewest")}
         return super().as_plain() | {"kernel": ledger | {"center": self.center.tolist()} | self.supports.as_plain()}
 
     def restore(self, plain: dict[str, Any], more: dict[str, Floats], signs: Floats = NO_SIGNS) -> None:
-        """Restore what `as_plain` converted; raise if it is inconsistent."""
         super().restore(plain, more, signs)
         kept = plain["kernel"]
         self.supports = Supports.from_plain(kept, self.n_features)

@@ -81,8 +81,7 @@ def polynomial_values(scale: float, degree: int, products: FloatRows) -> None:
 
 def squared_lengths(norms: Floats, width: float, degree: int) -> Floats:
     """Return the squared lengths of the images of documents with these squared norms under the polynomial kernel."""
-    lengths: Floats = (1.0 + norms / width / width) ** degree
-    return lengths
+    return (1.0 + norms / width / width) ** degree
 
 
 @compiled_sums

@@ -62,8 +62,6 @@ class ListwisePerceptron(Startable, CompiledLearner):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", "ap", or a Measure
-        The measure that is learned. While learning, tied documents count as ranked in the worst order.
     violators : "places", "uniform", or "top"
         By places, as above; or each active document, by its own weight, against all its violators in equal parts, or
         against the best-scored one of them. With these two the margin is the same for all grades (s_j > s_i - margin
@@ -75,8 +73,6 @@ class ListwisePerceptron(Startable, CompiledLearner):
         margin / learning_rate.
     learning_rate : float > 0
         Factor of every step; rankings do not depend on it unless there is an absolute margin.
-    class_order : "score", "mean", or "index"
-        Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates, while it is safe, instead of the last one.
     transforms : str, Transform or list of them, or None
@@ -110,7 +106,6 @@ class ListwisePerceptron(Startable, CompiledLearner):
 
     @property
     def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
         surrogate, splits = "level-pair" if self.violators == "places" else "slam", self.violators == "top"
         relative = 0.0 if self.margin is not None else float(self.relative_margin or 0.0)
         promised = theorems.listwise(relative, surrogate, splits=splits)

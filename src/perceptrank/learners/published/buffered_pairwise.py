@@ -94,8 +94,6 @@ class BufferedPairwise(CompiledLearner):
         Number of documents in the buffer.
     margin : float > 0
         Required difference in score of two documents of different grades.
-    seed : int
-        Seed of the sampling.
 
     References
     ----------
@@ -127,7 +125,6 @@ class BufferedPairwise(CompiledLearner):
     seed: int = 0
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         check_room(f"a buffer of {self.buffer_size} documents", self.buffer_size * n_features)
         return {"kept": np.zeros((self.buffer_size, n_features)), "grades": np.zeros(self.buffer_size)}
 

@@ -105,7 +105,6 @@ class CategoryRanking(Startable, CompiledLearner):
 
     @property
     def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
         return self._model.beginning.theorem(theorems.pair_perceptron())
 
     def _make_settings(self) -> ListSettings:

@@ -16,12 +16,8 @@ class OapBpm(PRank):
 
     Parameters
     ----------
-    n_members : int
-        Number of PRanks.
     share : float
         Probability that a member learns from a document.
-    seed : int
-        Seed of the draws.
 
     References
     ----------

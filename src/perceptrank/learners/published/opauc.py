@@ -119,7 +119,6 @@ class Opauc(CompiledLearner):
     decay: float = 0.0
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         check_room(f"the covariance of {n_features} features, twice,", 2 * n_features**2)
         return {
             "counts": np.zeros(2),

@@ -118,7 +118,6 @@ class PRank(CompiledLearner):
     n_grades: int = 5
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         n = self.n_members
         check_room(f"{n} times {self.n_grades} grades and {n_features} features", n * (self.n_grades + n_features))
         return {"members": np.zeros((n, n_features)), "thresholds": np.zeros((n, self.n_grades - 1))}
@@ -126,8 +125,7 @@ class PRank(CompiledLearner):
     @property
     def thresholds(self) -> Floats:
         """The thresholds, smallest first."""
-        thresholds: Floats = self._model.require_learned().more["thresholds"].mean(axis=0)
-        return thresholds
+        return self._model.require_learned().more["thresholds"].mean(axis=0)
 
     def _make_settings(self) -> PRankSettings:
         if check_positive_whole("n_grades", self.n_grades) < 2:

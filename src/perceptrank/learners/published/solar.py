@@ -196,7 +196,6 @@ class SolarII(CompiledLearner):
     covariance: str = "diagonal"
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         if self.covariance == "diagonal":
             return {"covariance": np.ones((1, n_features))}
         check_room(f"the covariance of {n_features} features", n_features**2)

@@ -56,5 +56,4 @@ class AdaGrad(StepWrapper):
             raise ParameterError("learner", "must be one with a learning_rate", self.learner)
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return self._copy.extra_state(n_features) | {"squares": np.zeros(n_features if self.steps == "diagonal" else 1)}

@@ -50,8 +50,6 @@ def fill_repeats(seed: int, first: int, repeats: IntRows) -> None:
 class BaggingModel(Model):
     """The model of bagging: its weights are the mean of the members'."""
 
-    __slots__ = ()
-
     def follow_members(self) -> None:
         """Take the mean of the members' weights."""
         self.weights[:] = np.mean([member.coef_ for member in self.members], axis=0)
@@ -68,10 +66,6 @@ class Bagging(Wrapper, Ensemble):
     ----------
     learner : learner
         Settings of the members, each with its own seed if the learner has one.
-    n_members : int
-        Number of members.
-    seed : int
-        Seed of the draws.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first, once for all members; by default those of the learner.
 
@@ -116,19 +110,11 @@ class Bagging(Wrapper, Ensemble):
     def _make_members(self) -> list[Learner]:
         return [self._make_member(number) for number in range(self.n_members)]
 
-    def _own_transform(self) -> TransformLike:
-        return self._copy._own_transform() if self.transforms is None else self.transforms
-
     def _make_member(self, number: int) -> Learner:
         return fresh(without_transforms(self._copy), lambda seed: int(2**53 * noise(int(self.seed), seed, number)))
 
-    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
-        super()._follow_parameters(before, changed)
-        if self._model.has_begun and "learner" in changed:
-            model = self._model.copy()
-            for number, member in enumerate(model.members):
-                member.set_params(**self._make_member(number).get_params(deep=False))
-            self._model = model
+    def _own_transform(self) -> TransformLike:
+        return self._copy._own_transform() if self.transforms is None else self.transforms
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return no arrays beside weights and counts, if the members fit into memory."""
@@ -137,7 +123,6 @@ class Bagging(Wrapper, Ensemble):
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
-        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
         expected, n_members = document["parameters"]["n_members"], len(document["members"])
         if expected != n_members:
             raise ValueError(f"there must be {expected} members, got {n_members}")

@@ -65,7 +65,6 @@ class Fading(StepWrapper):
 
     @property
     def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
         if self._copy.theorem.symbol is None:  # C is that of its theorem
             return NO_THEOREM
         beginning = self._model.beginning
@@ -86,7 +85,6 @@ class Fading(StepWrapper):
         self._rate = math.log(2.0) / half_life
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return super().extra_state(n_features) | {"faded": np.array([1.0, 0.0])}
 
     @property

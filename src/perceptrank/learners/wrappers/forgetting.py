@@ -116,7 +116,6 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
 
     @property
     def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
         return NO_THEOREM if takes_clicks(self) else theorems.tracking()
 
     @property  # type: ignore[misc]
@@ -157,23 +156,13 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
             raise ParameterError("lag", "must be a number of at least 1", self.lag)
         super()._check_parameters()
 
-    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
-        super()._follow_parameters(before, changed)
-        if self._model.has_begun and "learner" in changed:
-            model = self._model.copy()
-            for member, template in zip(model.members, self._templates(), strict=True):
-                member.set_params(**template.get_params(deep=False))
-            self._model = model
-
     def as_document(self, model: Model | None = None) -> dict[str, Any]:
-        """Return the model as a dictionary of plain values, with those of the learners that it is made of."""
         model = self._model if model is None else model
         document = super().as_document(model)
         document["parameters"]["half_lives"] = [float(half_life) for half_life in self.half_lives]
         return document
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return super().extra_state(n_features) | {"largest": np.zeros(1)}
 
     def _choose(self, state: Model, values: Floats, weights: Floats) -> Ints:

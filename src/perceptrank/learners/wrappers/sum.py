@@ -74,11 +74,9 @@ def spread_of(scores: Floats, start: int, stop: int) -> float:
 class SumModel(Model):
     """The model of a sum, with its members."""
 
-    __slots__ = ()
     never_negative = ("spreads", "counts")
 
     def restore(self, plain: dict[str, Any], more: dict[str, Floats], signs: Floats = NO_SIGNS) -> None:
-        """Restore the arrays that `as_plain` converted; raise if they are inconsistent."""
         super().restore(plain, more, signs)
         if ((more["spreads"] > 0) != (more["counts"] > 0)).any():
             raise ValueError("spreads must be positive where counts are, and nowhere else")
@@ -104,8 +102,7 @@ class SumModel(Model):
                     f"there is no single weight vector, because {member!r} has its own transforms: use "
                     "`members`, or give the transforms to the Sum"
                 )
-        total: Floats = np.sum([vector / unit for vector, unit in zip(vectors, self.units, strict=True)], axis=0)
-        return total
+        return np.sum([vector / unit for vector, unit in zip(vectors, self.units, strict=True)], axis=0)
 
     @property
     def parts(self) -> list[LinearPart]:
@@ -126,7 +123,6 @@ class SumModel(Model):
         return bool(self.transforms) or any(member.model.has_transforms for member in self.members)
 
     def block_scores(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
-        """Return the scores of the queries with these offsets."""
         X = self.transformed(self.transforms, X, offsets, names)
         scores = np.zeros(len(X))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -191,7 +187,6 @@ class Sum(Ensemble):
     # Learning
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         n = len(self._model.members)
         return {"spreads": np.zeros(n), "counts": np.zeros(n)}
 

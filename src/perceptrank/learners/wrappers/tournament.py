@@ -32,7 +32,6 @@ STRATEGIES = ("leader", "hedge")
 class TournamentModel(Model):
     """The model of a tournament, with its members; it chooses the one that ranks."""
 
-    __slots__ = ("rate", "seed", "strategy")
     never_negative = ("judged", "largest")
 
     strategy: str
@@ -42,15 +41,13 @@ class TournamentModel(Model):
     def choices(self, sums: Floats, n_judged: Floats, rounds: Ints) -> Ints:
         """Choose the learner that ranks in each round, given the sums before it (learners x rounds)."""
         if self.strategy == "leader":
-            leaders: Ints = np.argmax(sums, axis=0)
-            return leaders
+            return np.argmax(sums, axis=0)
         n = len(sums)
         rates = np.sqrt(8 * np.log(n) / (n_judged + 1)) if self.rate is None else float(self.rate)
         exponents = rates * (sums - sums.max(axis=0))
         chances = np.cumsum(np.exp(exponents), axis=0)
         draws = np.array([np.random.default_rng([self.seed, number]).random() for number in rounds])
-        drawn: Ints = np.minimum((chances < draws * chances[-1]).sum(axis=0), n - 1)
-        return drawn
+        return np.minimum((chances < draws * chances[-1]).sum(axis=0), n - 1)
 
     def check_weights(self, weights: Floats) -> None:
         """Raise if query weights are too large for the strategy."""
@@ -93,7 +90,6 @@ class TournamentModel(Model):
         return bool(self.transforms) or self.leader.model.has_transforms
 
     def block_scores(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
-        """Return the leader's scores of the queries with these offsets."""
         X = self.transformed(self.transforms, X, offsets, names)
         return self.leader.model.block_scores(X, offsets, names)
 
@@ -163,7 +159,6 @@ class Tournament(Ensemble):
 
     @property
     def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
         if takes_clicks(self):  # whose values are not from 0 to 1
             return NO_THEOREM
         return theorems.hedge(self.rate) if self.strategy == "hedge" else theorems.leader()
@@ -179,11 +174,6 @@ class Tournament(Ensemble):
             Settings of the tournament itself.
         **settings : list
             Values of each setting of the learners.
-
-        Raises
-        ------
-        ValueError or TypeError
-            If a setting is none of this class, or its values are invalid.
 
         Examples
         --------
@@ -238,7 +228,6 @@ class Tournament(Ensemble):
     # Learning
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return {"sums": np.zeros(len(self._model.members)), "judged": np.zeros(1)}
 
     def _pass(

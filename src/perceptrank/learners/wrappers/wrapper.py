@@ -121,7 +121,6 @@ class StepWrapper(Wrapper):
         return self._copy._own_transform()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return self._copy.extra_state(n_features)
 
     def _configured(self, model: Model | None = None) -> Model:
@@ -156,9 +155,13 @@ class Ensemble(Composite):
 
     def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
         super()._follow_parameters(before, changed)
-        if not self._model.has_begun:
-            model = self._model.copy()
-            model.members = self._make_members()
+        if not self._model.has_begun or "learner" in changed:
+            model, new = self._model.copy(), self._make_members()
+            if model.has_begun:  # they go on with the new settings
+                for member, template in zip(model.members, new, strict=True):
+                    member.set_params(**template.get_params(deep=False))
+            else:
+                model.members = new
             self._model = model
         self._start_as_members()
 

@@ -42,6 +42,7 @@ def is_loopback(host: str) -> bool:
 
 MOST_DAYS = 36_500  # dates have years of four digits
 SCOPES = ("rank", "feedback", "watch", "admin")
+OWN = "(own)"  # stands for the name of a token of the service's own processes
 _FILE = "tokens.json"
 
 
@@ -60,6 +61,11 @@ class Token:
     sha256: str
     expires: float | None = None
 
+    @property
+    def has_expired(self) -> bool:
+        """True if it is refused by now."""
+        return self.expires is not None and time.time() >= self.expires
+
 
 class Access:
     """The tokens of a folder, read again whenever their file changes.
@@ -73,6 +79,8 @@ class Access:
         self._seen = self._look()
         self._tokens = _read(self._path)
         self._is_open = self._seen is None
+        self.own_token = ""  # of the processes of this service, which may do everything
+        self.last_used: dict[str, float] = {}  # Unix times since the start, by name
 
     @property
     def tokens(self) -> list[Token]:
@@ -98,7 +106,10 @@ class Access:
                 f"scopes must be some of {', '.join(SCOPES)}, got {', '.join(scopes) or 'none'}", "name some of them"
             )
         if not name or any(token.name == name for token in self.tokens):
-            raise InvalidRequestError(f"tokens must have names of their own, got {name!r}", "choose another")
+            raise InvalidRequestError(
+                f"tokens must have names of their own, got {name!r}",
+                f"choose another, or revoke that one first with --revoke-token {name}" if name else "say NAME=SCOPES",
+            )
         if days is not None and not 0 < days <= MOST_DAYS:
             raise InvalidRequestError(
                 f"a token must be valid for a number of days > 0, at most {MOST_DAYS:,}, got {days:g}",
@@ -132,9 +143,11 @@ class Access:
 
     def check(self, header: str | None, scope: str) -> str:
         """Return the name of a header's token, empty if none is needed; raise if it is unknown or lacks a scope."""
+        kind, _, text = (header or "").partition(" ")
+        if self.own_token and compare_digest(text.encode("utf-8", "replace"), self.own_token.encode()):
+            return OWN
         if self.is_open:
             return ""
-        kind, _, text = (header or "").partition(" ")
         if kind.lower() != "bearer" or not text:
             raise UnauthorizedError(
                 "this service needs a token",
@@ -146,10 +159,11 @@ class Access:
         if not matches:
             raise UnauthorizedError("the token is not known, or was revoked", _ADVICE)
         token = matches[-1]
-        if token.expires is not None and time.time() >= token.expires:
+        if token.has_expired:
             raise UnauthorizedError(f"the token {token.name!r} has expired", _ADVICE)
         if scope not in token.scopes and (scope != "watch" or "admin" not in token.scopes):
             raise ForbiddenError(f"the token {token.name!r} lacks the scope {scope!r}", "use one that has it")
+        self.last_used[token.name] = time.time()
         return token.name
 
     def allows(self, header: str | None, scope: str) -> bool:
@@ -213,7 +227,8 @@ class Gate:
         if self.access.is_open:
             check_site(headers)
         name = self.access.check(headers.get("authorization"), scope)
-        self.rate.take(name)
+        if name != OWN:
+            self.rate.take(name)
         return name
 
 

@@ -1,4 +1,4 @@
-"""POST /feedback and POST /learn: answers to rankings, and queries with their answers."""
+"""POST /feedback, /clicks and /learn: answers to rankings, clicks on them, and queries with their answers."""
 
 import asyncio
 import time
@@ -40,6 +40,27 @@ class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
     omit_ungraded: bool = False
 
 
+class ClicksRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The clicks on a ranking that was shown: ids of documents, or numbers from 0 to 1 by id; none, if there was none.
+
+    `examined` is what the user has looked at: ids, or the last place, counted from 1. With `more`, further clicks may
+    follow: all are learned from together, once an answer without it comes, or the ranking expires.
+    """
+
+    ranking_id: Id
+    clicks: (
+        Annotated[list[Id], Meta(max_length=MOST_DOCUMENTS)]
+        | Annotated[dict[Id, Annotated[float, Meta(ge=0, le=1)]], Meta(max_length=MOST_DOCUMENTS)]
+    )
+    examined: (
+        Annotated[list[Id], Meta(max_length=MOST_DOCUMENTS)]
+        | Annotated[float, Meta(ge=0, le=MOST_DOCUMENTS, multiple_of=1)]
+        | None
+    ) = None
+    more: bool = False
+    event_id: Id | None = None
+
+
 class LearnRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A query and its answer at once."""
 
@@ -56,16 +77,15 @@ class SeveralResponse(msgspec.Struct):
     results: list[dict[str, Any]]
 
 
+ClicksBody = ClicksRequest | Annotated[list[ClicksRequest], Meta(min_length=1, max_length=MOST_ANSWERS)]
 FeedbackBody = FeedbackRequest | Annotated[list[FeedbackRequest], Meta(min_length=1, max_length=MOST_ANSWERS)]
 
 
 @endpoint("POST", "/feedback", "feedback", request=FeedbackBody, response=Acknowledgement, takes_several=True)
 async def feedback(backend: Backend, request: Request) -> Response:
     """Answer one ranking or several."""
-    answers: FeedbackRequest | list[FeedbackRequest] = await backend.read(request, FeedbackBody)  # type: ignore[arg-type]
-    ranker = backend.ranker(request)
 
-    def take(answer: FeedbackRequest, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
+    def take(ranker: ServedRanker, answer: Any, together: list[Answer] | None) -> "Future[Acknowledgement]":
         return ranker.feedback(
             answer.ranking_id,
             answer.grades,
@@ -75,9 +95,44 @@ async def feedback(backend: Backend, request: Request) -> Response:
             together=together,
         )
 
-    if isinstance(answers, FeedbackRequest):
-        return respond(await backend.done(take(answers)))
-    return await _take_several(backend, ranker, take, answers)
+    return await _take_answers(backend, request, FeedbackBody, take)
+
+
+@endpoint("POST", "/clicks", "feedback", request=ClicksBody, response=Acknowledgement, takes_several=True)
+async def clicks(backend: Backend, request: Request) -> Response:
+    """Say what was clicked in one ranking or several."""
+
+    def take(ranker: ServedRanker, answer: Any, together: list[Answer] | None) -> "Future[Acknowledgement]":
+        return ranker.clicks(
+            answer.ranking_id,
+            answer.clicks,
+            examined=int(answer.examined) if isinstance(answer.examined, float) else answer.examined,
+            more=answer.more,
+            event_id=answer.event_id,
+            together=together,
+        )
+
+    return await _take_answers(backend, request, ClicksBody, take)
+
+
+async def _take_answers(
+    backend: Backend,
+    request: Request,
+    kind: Any,
+    take: "Callable[[ServedRanker, Any, list[Answer] | None], Future[Acknowledgement]]",
+) -> Response:
+    """Take one answer or several, or send them to the processes that made their rankings."""
+    answers: Any = await backend.read(request, kind)
+    ranker, is_forwarded = backend.ranker(request), request.scope["query_string"] == b"forwarded"
+    path = f"/{request.scope['path'].rpartition('/')[2]}"
+
+    def take_here_or_there(answer: Any, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
+        forward = None if is_forwarded else ranker.owner_of(answer.ranking_id)
+        return take(ranker, answer, together) if forward is None else forward(path, answer)
+
+    if isinstance(answers, list):
+        return await take_several(backend, ranker, take_here_or_there, answers)
+    return respond(await backend.done(take_here_or_there(answers)))
 
 
 @endpoint(
@@ -112,10 +167,10 @@ async def learn(backend: Backend, request: Request) -> Response:
         raise InvalidRequestError("there must be a line, got none", "send a JSON object per line")
     if len(lines) > MOST_ANSWERS:
         raise TooLargeError(f"a request may have 1 to {MOST_ANSWERS} lines, got {len(lines)}", "send it in parts")
-    return await _take_several(backend, ranker, take, lines)
+    return await take_several(backend, ranker, take, lines)
 
 
-async def _take_several(
+async def take_several(
     backend: Backend,
     ranker: ServedRanker,
     take: "Callable[[Item, list[Answer]], Future[Acknowledgement]]",
@@ -128,7 +183,7 @@ async def _take_several(
     for item in items:
         try:
             waiting.append(take(item, together))
-            n_bytes += together[-1].n_bytes
+            n_bytes += together[-1].n_bytes if together else 0  # some are sent to other processes
         except ServiceError as error:
             waiting.append(error)
         if len(together) >= ranker.settings.group_answers or n_bytes >= _TOGETHER_BYTES:

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perceptrank import __version__
 from perceptrank.serve.errors import NotAllowedError, ServiceError, TooLargeError, UnknownError
-from perceptrank.serve.http import answers, challengers, models, ranking, status
+from perceptrank.serve.http import answers, challengers, models, ranking, replication, status
 from perceptrank.serve.http.access import Access, Gate, RateLimit
 from perceptrank.serve.http.endpoint import Backend, Endpoint, respond_error
 from perceptrank.serve.http.log_lines import AccessLog
@@ -22,10 +23,12 @@ from perceptrank.serve.http.metrics import Metrics
 from perceptrank.serve.http.openapi import describe
 from perceptrank.serve.page.live import Live
 from perceptrank.serve.page.page import Page
+from perceptrank.serve.replicas.links import Peer
 from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Limits
+from perceptrank.serve.traces import traced
 
-_FAMILIES = (ranking, answers, models, challengers, status)
+_FAMILIES = (ranking, answers, models, challengers, status, replication)
 ENDPOINTS = [value for family in _FAMILIES for value in vars(family).values() if isinstance(value, Endpoint)]
 HEADER_BYTES = 2**16  # the server notices only those that come in several parts
 Handler = Callable[[Request], Awaitable[Response]]
@@ -39,8 +42,12 @@ def make_app(
     *,
     access_log: bool = False,
     log_features: bool = False,
+    primary: Callable[[], Peer] | None = None,
 ) -> FastAPI:
-    """Return the application; when it stops, the service finishes, flushes and writes snapshots."""
+    """Return the application; when it stops, the service finishes, flushes and writes snapshots.
+
+    With a `primary`, that answers what is for the scope admin: then it does not matter which process is asked.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -58,11 +65,13 @@ def make_app(
     )
     app.state.live = live = Live(service)
     log = AccessLog(with_bodies=log_features) if access_log or log_features else None
-    backend = Backend(service, access, Metrics(service), limits or Limits(), log)
+    backend = Backend(service, access, Metrics(service, access), limits or Limits(), log)
     gate = Gate(access, RateLimit(backend.limits.rate_limit, backend.limits.burst))
 
-    def add(path: str, method: str, scope: str, handle: Handler) -> None:
-        answer = _Answer(path, scope, handle, backend, gate, live)
+    def add(path: str, method: str, scope: str, handle: Handler, *, is_traced: bool = False) -> None:
+        answer: ASGIApp = _Answer(path, scope, handle, backend, gate, live)
+        if is_traced:
+            answer = traced(answer, path, service)
         # A route of Starlette's: handlers read and check bodies themselves, and need nothing of what FastAPI's does.
         route = Route(path, answer, methods=[method], include_in_schema=False)
         route.methods = {method}
@@ -70,9 +79,12 @@ def make_app(
         if "{" not in path:
             app.answers[method, path] = answer
 
+    relay = None if primary is None else replication.relay_to(primary)
     for endpoint in ENDPOINTS:
+        run = relay if relay is not None and endpoint.scope == "admin" else endpoint.handle
         for path in endpoint.paths:
-            add(path, endpoint.method, endpoint.scope, lambda request, run=endpoint.handle: run(backend, request))  # type: ignore[misc]
+            # Those of probes are not traced.
+            add(path, endpoint.method, endpoint.scope, partial(run, backend), is_traced=endpoint.of_ranker)
     for path, scope, handle in Page(
         live, service, access.allows
     ).paths():  # which are not part of the interface that is promised
@@ -124,7 +136,7 @@ class _App(FastAPI):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.answers: dict[tuple[str, str], _Answer] = {}
+        self.answers: dict[tuple[str, str], ASGIApp] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

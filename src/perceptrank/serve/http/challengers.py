@@ -20,6 +20,7 @@ from perceptrank.serve.shadow.challengers import Standings
 class AddChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A model that learns silently from now on, and the measure used to compare it with the model that ranks.
 
+    The measure is of clicks (`preferences`, `clicks@3:clip=10`) or of grades, such as `ndcg@10`; by default as suits.
     It starts from an algorithm's name, a model document, another ranker's model, or a version of this ranker. Exactly
     one of them.
     """
@@ -29,7 +30,7 @@ class AddChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
     model: ModelDocument | None = None
     ranker: Id | None = None
     version: Version | None = None
-    measure: Id = "ndcg@10"
+    measure: Id | None = None
 
 
 _SOURCES = ("algorithm", "model", "ranker", "version")
@@ -57,9 +58,10 @@ async def add_challenger(backend: Backend, request: Request) -> Response:
         raise InvalidRequestError(f"give exactly one of {', '.join(sources)}", "say what the challenger starts from")
     model: Learner | int
     if wanted.algorithm is not None:
-        if (kind := algorithms().get(wanted.algorithm)) is None:
+        known = algorithms() | algorithms(clicks=True)
+        if (kind := known.get(wanted.algorithm)) is None:
             raise UnknownError(
-                f"there is no algorithm {wanted.algorithm[:100]!r}", f"there are {', '.join(sorted(algorithms()))}"
+                f"there is no algorithm {wanted.algorithm[:100]!r}", f"there are {', '.join(sorted(known))}"
             )
         model = kind()
     elif wanted.ranker is not None:

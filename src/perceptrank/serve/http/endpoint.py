@@ -46,9 +46,9 @@ class Backend:
         """Return the ranker that a path names, or the service's first."""
         return self.service.ranker(request.path_params.get("name", self.service.first))
 
-    async def body(self, request: Request) -> bytes:
-        """Return the body of a request, within the limits of size and time."""
-        most, parts, size = self.limits.body_bytes, [], 0
+    async def body(self, request: Request, at_least: int = 0) -> bytes:
+        """Return the body of a request, within the limits of size, which is `at_least` this one, and time."""
+        most, parts, size = max(self.limits.body_bytes, at_least), [], 0
         try:
             async with asyncio.timeout(self.limits.body_seconds):
                 async for part in request.stream():

@@ -1,32 +1,54 @@
 """POST /rank: rank the documents of a query."""
 
+from typing import Annotated
+
 import msgspec
 import numpy as np
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
 from perceptrank.deploy.explanation.explanation import explain
-from perceptrank.serve.documents import Documents, decode_query
+from perceptrank.serve.documents import Documents, Id, Name, decode_query
 from perceptrank.serve.errors import InvalidRequestError
+from perceptrank.serve.exploring import Showing
 from perceptrank.serve.http.endpoint import Backend, decode, endpoint, respond
 from perceptrank.serve.ranker import Ranked
+from perceptrank.serve.settings import MOST_PLACES
 from perceptrank.stream.query_stream import QueryStream
 
 
 class RankRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Documents of one query; `contributions` asks for what each feature adds to each score."""
+    """Documents of one query; `contributions` asks for what each feature adds to each score.
+
+    What is shown: `places` documents, the first `keep` of which are not explored, nor any without `explore`. A ranking
+    that is explored counts as shown, and so does one with `shown`. A `session` that asks again for the same
+    `user_query` and documents gets the same list again.
+    """
 
     documents: Documents
     contributions: bool = False
+    shown: bool = False
+    explore: bool = True
+    places: Annotated[float, Meta(ge=1, le=MOST_PLACES, multiple_of=1)] | None = None  # JSON has no integers
+    keep: Annotated[float, Meta(ge=0, le=MOST_PLACES, multiple_of=1)] = 0
+    session: Id | None = None
+    user_query: Name | None = None
 
 
 class RankResponse(msgspec.Struct, omit_defaults=True):
-    """The ids best first; scores and contributions by id; the version that ranked, and the id to answer with."""
+    """The ids best first; scores and contributions by id; the version that ranked, and the id to answer with.
+
+    The first `places` documents are to be shown in this order, which the exploration `policy` has drawn; both are left
+    out if the ranking is not explored and does not count as shown.
+    """
 
     ranking_id: str
     order: list[str]
     scores: dict[str, float]
     model_version: int
+    policy: str = ""
+    places: int = 0
     contributions: dict[str, dict[str, float]] | None = None
 
 
@@ -35,9 +57,12 @@ async def rank(backend: Backend, request: Request) -> Response:
     """Rank the documents of a query, and remember them for the answer."""
     body, ranker = await backend.body(request), backend.ranker(request)
     query = decode_query(RankRequest, body, ranker.current) or decode(RankRequest, body)
-    ranked = ranker.rank(query.documents)
+    places = None if query.places is None else int(query.places)
+    showing = Showing(query.shown, query.explore, places, int(query.keep), query.session, query.user_query)
+    ranked = ranker.rank(query.documents, showing)
     contributions = await backend.in_thread(_contributions, ranked) if query.contributions else None
-    return respond(RankResponse(ranked.ranking_id, ranked.order, ranked.scores, ranked.model_version, contributions))
+    ranking_id, order, scores, version, *_, policy, n_shown = ranked
+    return respond(RankResponse(ranking_id, order, scores, version, policy, n_shown, contributions))
 
 
 def _contributions(ranked: Ranked) -> dict[str, dict[str, float]]:

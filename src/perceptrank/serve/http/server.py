@@ -4,8 +4,10 @@ import gc
 import signal
 import socket
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -60,8 +62,11 @@ def stuck_in(connection: Any) -> str | None:
 SWITCH_SECONDS = 0.0001  # between threads, so that learning never keeps ranking waiting for long
 
 
-def listen(host: str, port: int, access: Access) -> socket.socket:
-    """Return a socket that listens; raise if others could reach it and no token keeps them out."""
+def listen(host: str, port: int, access: Access, *, shared: bool = False) -> socket.socket:
+    """Return a socket that listens; raise if others could reach it and no token keeps them out.
+
+    Processes that have a `shared` one at a port each get some of the connections.
+    """
     if not is_loopback(host) and not access.tokens:
         raise InvalidRequestError(
             f"others could reach {host}, and there are no tokens",
@@ -70,6 +75,8 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio does not see that it is TCP
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listener.bind((host, port))
         listener.listen(1024)
@@ -79,12 +86,32 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
     return listener
 
 
+def address_of(listening: socket.socket) -> str:
+    """Return the address at which this machine reaches a socket."""
+    host, port = listening.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 class _Server(uvicorn.Server):
     """A server that does not wait for its clients forever."""
 
-    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
+    def __init__(self, config: uvicorn.Config, limits: Limits, before_stop: Callable[[], None] | None) -> None:
         super().__init__(config)
-        self._slow = SlowClients(limits)
+        self._slow, self._before_stop = SlowClients(limits), before_stop
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop; before that, go on serving until what comes before is done."""
+        before, self._before_stop = self._before_stop, None
+        if before is None:
+            super().handle_exit(sig, frame)
+            return
+
+        def stop() -> None:
+            before()
+            super(_Server, self).handle_exit(sig, frame)
+
+        threading.Thread(target=stop, name="stopping").start()
 
     async def on_tick(self, counter: int) -> bool:
         """Look at the connections every second; the server calls it ten times as often."""
@@ -93,8 +120,16 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def run(app: FastAPI, listening: socket.socket, started: Callable[[], None], limits: Limits | None = None) -> None:
-    """Serve until SIGTERM or SIGINT; requests that have begun are finished."""
+def run(
+    app: FastAPI,
+    listening: socket.socket,
+    started: Callable[[], None],
+    limits: Limits | None = None,
+    *,
+    also: Sequence[socket.socket] = (),
+    before_stop: Callable[[], None] | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; requests that have begun are finished, after what is to be done before that."""
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
@@ -112,8 +147,8 @@ def run(app: FastAPI, listening: socket.socket, started: Callable[[], None], lim
     # What is there stays: looking through all of it for cycles would keep a request waiting for a tenth of a second.
     gc.collect()
     gc.freeze()
-    server = _Server(config, limits or Limits())
+    server = _Server(config, limits or Limits(), before_stop)
     if (live := getattr(app.state, "live", None)) is not None:  # whose responses have no end
         live.is_stopping = lambda: server.should_exit
     started()
-    server.run(sockets=[listening])
+    server.run(sockets=[listening, *also])

@@ -28,9 +28,14 @@ async def report_readiness(backend: Backend, request: Request) -> Response:
 
 @endpoint("GET", "/learnz", "", response=dict[str, Any], of_ranker=False)
 async def report_learning(backend: Backend, request: Request) -> Response:
-    """Tell whether it learns; status 503 if it only ranks. Only those who may watch see the reason."""
+    """Tell whether it learns; status 503 if it only ranks. Only those who may watch see the reason.
+
+    "compiling" is said after a start: answers are taken, and learned in a moment.
+    """
     readiness = _readiness(backend, request)
-    return respond(readiness, 503 if readiness["problems"] else 200)
+    if not readiness["problems"] and any(ranker.thread.is_compiling for ranker in backend.service.rankers.values()):
+        readiness["status"] = "compiling"
+    return respond(readiness, 200 if readiness["status"] == "ok" else 503)
 
 
 def _readiness(backend: Backend, request: Request) -> dict[str, Any]:
@@ -38,7 +43,10 @@ def _readiness(backend: Backend, request: Request) -> dict[str, Any]:
     if not backend.access.allows(request.headers.get("authorization"), "watch"):
         # It may name folders, and the address of a database.
         problems = dict.fromkeys(problems, "learning is off; a token with the scope watch or admin sees the reason")
-    return {"status": "ranking only" if problems else "ok", "problems": problems}
+    readiness = {"status": "ranking only" if problems else "ok", "problems": problems}
+    states = {name: ranker.status() for name, ranker in backend.service.rankers.items()}
+    behind = {name: status["entries_behind"] for name, status in states.items() if "entries_behind" in status}
+    return readiness | ({"entries_behind": behind} if behind else {})
 
 
 @endpoint("GET", "/metrics", "admin", of_ranker=False)

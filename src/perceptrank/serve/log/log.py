@@ -30,10 +30,10 @@ class Event(NamedTuple):
 
 
 class Addition(NamedTuple):
-    """A record to append; an answer comes with its event id and what it says."""
+    """A record to append; an answer comes with its event ids and what it says."""
 
     record: bytes
-    event_id: str | None = None
+    event_ids: tuple[str, ...] = ()
     digest: bytes = b""
 
 
@@ -56,6 +56,10 @@ class Log(ABC):
     @abstractmethod
     def reopen(self) -> None:
         """Connect again after an error of writing, to see what was stored."""
+
+    @abstractmethod
+    def reader(self) -> "Log":
+        """Open the same log to read it, for another thread."""
 
     @abstractmethod
     def close(self) -> None:
@@ -129,8 +133,7 @@ def link_rows(last: int, link: bytes, additions: Sequence[Addition]) -> tuple[li
     for sequence, addition in enumerate(additions, start=last + 1):
         link = link_after(link, addition.record)
         rows.append(Row(sequence, addition.record, link))
-        if addition.event_id is not None:
-            events.append((addition.event_id, sequence, addition.digest))
+        events += [(event_id, sequence, addition.digest) for event_id in addition.event_ids]
     return rows, events
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from perceptrank.serve.errors import DamagedLogError, InvalidRequestError
 from perceptrank.serve.log.log import Addition, Log, Row
-from perceptrank.serve.log.records import AnswerEntry, decode, digest_of
+from perceptrank.serve.log.records import QueryEntry, decode, digest_of, ids_of
 from perceptrank.serve.log.sqlite import SqliteLog
 
 if TYPE_CHECKING:
@@ -74,6 +74,6 @@ def _move(path: Path, log: "PostgresLog") -> None:
 
 def _as_addition(row: Row) -> Addition:
     entry = decode(row.record)
-    if isinstance(entry, AnswerEntry):
-        return Addition(row.record, entry.event_id, digest_of(entry))
+    if isinstance(entry, QueryEntry):
+        return Addition(row.record, ids_of(entry), digest_of(entry))
     return Addition(row.record)

@@ -155,6 +155,9 @@ class PostgresLog(Log):
         self.close()
         self._open(0.0)
 
+    def reader(self) -> "PostgresLog":
+        return PostgresLog(self._url, self._ranker, read_only=True)
+
     def close(self) -> None:
         """Close the connection, which gives the lock back."""
         if self._connection is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 
-VERSION = 1
+VERSION = 2  # 1 has no lists that were shown; entries of other kinds are still written as such
 FIRST_LINK = bytes(16)
 
 
@@ -56,29 +56,88 @@ class NamesEntry(msgspec.Struct, frozen=True, array_like=True, tag="names"):
     names: list[str] | None
 
 
-class AnswerEntry(msgspec.Struct, frozen=True, array_like=True, tag="answer"):
-    """The documents of a query in the order of their ranking request, and their grades."""
+class QueryEntry(msgspec.Struct, frozen=True, array_like=True):
+    """The documents of a query in the order of their ranking request; an event id comes with what was said of them."""
 
     time: int
     event_id: str
     ranking_id: str | None
     documents: list[str]
     features: bytes  # float64, little-endian, row by row
-    grades: bytes
-    weight: float
 
     @property
     def X(self) -> Floats:  # noqa: N802
         """The features, a row per document."""
-        return np.frombuffer(self.features, "<f8").reshape(len(self.documents), -1)
+        return as_numbers(self.features).reshape(len(self.documents), -1)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of its features, and a little more."""
+        return len(self.features) + 8 * len(self.documents)
+
+
+class AnswerEntry(QueryEntry, frozen=True, array_like=True, tag="answer"):
+    """An answer that has grades, one for each document."""
+
+    grades: bytes
+    weight: float
 
     @property
     def relevance(self) -> Floats:
         """The grades."""
-        return np.frombuffer(self.grades, "<f8")
+        return as_numbers(self.grades)
 
 
-Entry = ModelEntry | NamesEntry | AnswerEntry | FixedEntry | ChallengerEntry | RemovalEntry | PromotionEntry
+class ShownEntry(QueryEntry, frozen=True, array_like=True, tag="shown"):
+    """A list that was shown, with its clicks so far, of which more may follow: nothing is learned from it yet."""
+
+    said: bytes  # a checksum of what was said with the event id
+    order: list[int]  # documents shown, by number, best first
+    base: list[int]  # those that the ranking without exploration has at these places
+    policy: str
+    propensities: bytes  # of the places
+    coins: int  # seed of all random choices
+    clicks: bytes
+    examined: bytes  # NaN where it is not known
+    user_query: str | None
+    by: str  # the challenger whose ranking was explored, empty for the model that ranks
+    chances: dict[str, float]  # of each of them to be that one
+    version: int  # the model that ranked
+    names: list[str] | None  # of the features, as long as nothing is learned from it
+
+    @property
+    def end_id(self) -> str:
+        """Stands among the event ids for the impression that ends it, of which there is one."""
+        return f"{self.ranking_id}::end"
+
+    def columns(self) -> dict[str, Floats]:
+        """Return place, clicked, examined and propensity, a value per document, as a log of clicks has them."""
+        m = len(self.documents)
+        columns = {"place": np.zeros(m), "clicked": np.zeros(m)}
+        columns |= {"examined": np.full(m, np.nan), "propensity": np.full(m, np.nan)}
+        columns["place"][self.order] = np.arange(1, len(self.order) + 1)
+        own = {"clicked": self.clicks, "examined": self.examined, "propensity": self.propensities}
+        for name, values in own.items():
+            columns[name][self.order] = as_numbers(values)
+        return columns
+
+
+class ImpressionEntry(ShownEntry, frozen=True, array_like=True, tag="impression"):
+    """A list that was shown, with all its clicks, to learn from."""
+
+
+Answered = AnswerEntry | ShownEntry | ImpressionEntry
+Entry = (
+    ModelEntry
+    | NamesEntry
+    | AnswerEntry
+    | ShownEntry
+    | ImpressionEntry
+    | FixedEntry
+    | ChallengerEntry
+    | RemovalEntry
+    | PromotionEntry
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Entry] = msgspec.msgpack.Decoder(Entry)
@@ -89,19 +148,35 @@ def as_bytes(numbers: Any) -> bytes:
     return np.ascontiguousarray(numbers, dtype="<f8").tobytes()
 
 
+def as_numbers(numbers: bytes) -> Floats:
+    """Return the numbers of an entry."""
+    return np.frombuffer(numbers, "<f8")
+
+
+def ids_of(entry: QueryEntry) -> tuple[str, ...]:
+    """Return the event ids that an entry uses: its own, and that of the end of a list."""
+    ids = (entry.event_id, entry.end_id) if isinstance(entry, ImpressionEntry) else (entry.event_id,)
+    return tuple(dict.fromkeys(ids))
+
+
 def encode(entry: Entry) -> bytes:
-    """Return the bytes of an entry, the same for equal entries."""
-    return bytes([VERSION]) + _encoder.encode(entry)
+    """Return the bytes of an entry, the same for equal entries; raise if it could not be read again."""
+    if isinstance(entry, ShownEntry):
+        _check_shown(entry)
+    return bytes([VERSION if isinstance(entry, ShownEntry) else 1]) + _encoder.encode(entry)
 
 
 def decode(record: bytes) -> Entry:
     """Return the entry of a record; raise `ValueError` if it is none, or of a newer version."""
-    if record[:1] != bytes([VERSION]):
-        raise ValueError(f"an entry of version {record[0] if record else None}, this perceptrank reads {VERSION}")
+    if not record or not 1 <= record[0] <= VERSION:
+        version = record[0] if record else None
+        raise ValueError(f"an entry of version {version}, this perceptrank reads up to {VERSION}")
     try:
         entry = _decoder.decode(memoryview(record)[1:])
         if isinstance(entry, AnswerEntry) and len(entry.relevance) != len(entry.X):
             raise ValueError(f"{len(entry.X)} documents, {len(entry.relevance)} grades")
+        if isinstance(entry, ShownEntry):
+            _check_shown(entry)
     except (msgspec.DecodeError, ValueError) as error:
         raise ValueError(f"an entry that cannot be read: {error}") from None
     return entry
@@ -112,8 +187,25 @@ def link_after(previous: bytes, record: bytes) -> bytes:
     return blake2b(record, digest_size=16, key=previous).digest()
 
 
-def digest_of(entry: AnswerEntry) -> bytes:
+def digest_of(entry: QueryEntry) -> bytes:
     """Return a checksum of what an answer says, whenever it came; a ranking's id stands for its features."""
+    if isinstance(entry, ShownEntry):
+        return entry.said
+    assert isinstance(entry, AnswerEntry)
     features = entry.features if entry.ranking_id is None else b""
-    content = [entry.ranking_id, entry.documents, features, entry.grades, entry.weight]
+    return digest([entry.ranking_id, entry.documents, features, entry.grades, entry.weight])
+
+
+def digest(content: Any) -> bytes:
+    """Return a checksum of plain values."""
     return blake2b(_encoder.encode(content), digest_size=16).digest()
+
+
+def _check_shown(entry: ShownEntry) -> None:
+    n, m = len(entry.order), len(entry.X)
+    rows = {*entry.order}
+    if not n or len(rows) < n or len(entry.base) != n or not all(0 <= row < m for row in (*rows, *entry.base)):
+        raise ValueError(f"the list {entry.order} of {m} documents")
+    for name in ("propensities", "clicks", "examined"):
+        if len(as_numbers(getattr(entry, name))) != n:
+            raise ValueError(f"{n} documents shown, {len(as_numbers(getattr(entry, name)))} {name}")

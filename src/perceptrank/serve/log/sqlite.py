@@ -4,7 +4,7 @@ import secrets
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from typing import Literal
@@ -76,6 +76,15 @@ class SqliteLog(Log):
         """Drop the connection after an error of writing, and open it again to see what is on disk."""
         self.close()
         self._open()
+
+    def reader(self) -> "SqliteLog":
+        return SqliteLog(self.path, read_only=True)
+
+    def copy_to(self, path: Path) -> None:
+        """Copy all that is committed to a new file, while others write."""
+        with closing(sqlite3.connect(path)) as copy:
+            self._connection.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")  # all is in one file until a service writes to it
 
     def close(self) -> None:
         """Close the file."""

@@ -5,17 +5,22 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from perceptrank import __version__
 from perceptrank.serve.errors import OverloadedError
+from perceptrank.serve.log.log import Row
+from perceptrank.serve.log.records import Entry
+from perceptrank.serve.page.clicks import ClickCounts
 from perceptrank.serve.page.findings import Findings, learning
 from perceptrank.serve.page.progress import Duels, Progress
 from perceptrank.serve.ranker import ServedRanker
+from perceptrank.serve.replay import Current
 from perceptrank.serve.service import Service
 
 MOST_WATCHERS = 32
@@ -26,7 +31,7 @@ _LONGEST = 2.0  # seconds between frames, whatever they take
 _SLOW = 5.0  # seconds between explanations of a model, more if they take long
 _HISTORY = 180  # samples of throughput
 _TIMES = 1024  # newest times of a kind of request
-_KINDS = ("rank", "feedback", "learn")
+_KINDS = ("rank", "feedback", "clicks", "learn")
 
 logger = logging.getLogger("perceptrank.serve")
 _encode = msgspec.json.Encoder().encode
@@ -83,11 +88,12 @@ class Live:
         self.is_stopping: Callable[[], bool] = lambda: False  # tells whether the server waits for open pages
         self._service, self._started = service, time.time()
         self._progress = {name: Progress(ranker.current) for name, ranker in service.rankers.items()}
+        self._clicks = {name: ClickCounts() for name in service.rankers}
         self._duels = {name: Duels() for name in service.rankers}
         self._findings = {name: Findings(ranker) for name, ranker in service.rankers.items()}
         self._slow: dict[str, tuple[float, int, dict[str, Any]]] = {}
         for name, ranker in service.rankers.items():
-            ranker.thread.watch = self._progress[name].watch
+            ranker.thread.watch = partial(_watch, self._progress[name], self._clicks[name])
         self._times = {kind: Times() for kind in _KINDS}
         self._rates: deque[tuple[float, float, float]] = deque(maxlen=_HISTORY)
         self._counts, self._sampled = self._count(), time.monotonic()
@@ -141,6 +147,8 @@ class Live:
     def _step(self, now: float) -> None:
         for progress in self._progress.values():
             progress.digest(_SHARE * _TICK)
+        for counts in self._clicks.values():
+            counts.digest()
         is_due = now - self._sampled >= _PERIOD
         if is_due:
             self._sample(now)
@@ -190,6 +198,7 @@ class Live:
             "status": ranker.status(),
             "progress": progress.as_plain(),
             "worst": progress.worst(),
+            "clicks": self._clicks[name].as_plain(),
             "standings": _standings(ranker),
             "duels": self._duels[name].as_plain(),
             "requests": {
@@ -211,6 +220,13 @@ class Live:
         end = time.monotonic()
         self._slow[name] = (end + max(_SLOW, (end - now) / _SHARE), current.version, parts)
         return parts
+
+
+def _watch(
+    progress: Progress, counts: ClickCounts, before: Current, after: Current, entries: Sequence[tuple[Row, Entry]]
+) -> None:
+    progress.watch(before, after, entries)
+    counts.watch(entries)
 
 
 def _standings(ranker: ServedRanker) -> dict[str, Any] | None:

@@ -177,7 +177,7 @@ function showStandings(frame) {
   const sure = `${brief(100 * (1 - found.error))} %`, last = found.last_promotion;
   put("standings-text", `Current model: ${found.incumbent.algorithm} (${found.incumbent.learns ? "learns" : "does not learn"}). ` +
     (found.automatic ? `A challenger is promoted automatically once it is better, at an error rate of ${brief(100 * found.error)} %.` : "Challengers are promoted by hand only.") +
-    (last ? ` ${last.name} was promoted at version ${whole(last.model_version)}.` : ""));
+    (last ? ` ${last.name} was promoted at version ${whole(last.model_version)}.` : "") + (found.withheld ? ` Note: ${found.withheld}.` : ""));
   const signed = (value) => (value === null ? "–" : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(4)}`);
   const reach = Math.max(...found.challengers.flatMap((one) => one.interval.map(Math.abs)), 1e-9);
   const verdict = (one) => (one.better ? "better" : one.interval[1] < 0 ? "worse" : "not decided");
@@ -185,6 +185,10 @@ function showStandings(frame) {
     ["", "interval"], ["Its mean", "number"], ["Incumbent's", "number"], ["Measure", ""], ["Answers", "number"]], // what matters is seen on a phone
   found.challengers.map((one) => [`${one.name} (${one.algorithm})`, verdict(one), signed(one.difference), `${signed(one.interval[0])} to ${signed(one.interval[1])}`,
     [one.interval, reach], measure(one.mean), measure(one.incumbent_mean), one.measure, whole(one.answers)]), "There are no challengers.");
+  const byClicks = found.challengers.filter((one) => one.clicked !== null);
+  at("naive").hidden = !byClicks.length;
+  fill("naive-table", "“Clicked more” is not “better”", [["Challenger", "long"], ["Fair duels won", "number"], ["Lost", "number"], ["Better", ""], ["First click at, reciprocal: its ranking", "number"], ["The incumbent's", "number"]],
+    byClicks.map((one) => [one.name, whole(one.wins), whole(one.losses), verdict(one), measure(one.clicked), measure(one.incumbent_clicked)]));
   const series = Object.entries(frame.duels).map(([name, points], k) => ({
     name: `${name}`, kind: `c${k % 5}`, points: points.map(([x, incumbent, mean]) => [x, mean - incumbent]),
   }));
@@ -192,6 +196,19 @@ function showStandings(frame) {
   keys("duels-keys", series);
   draw("duels-plot", series, { height: 200, settle: 30, x: whole, y: (y) => y.toFixed(3), none: "",
     label: "Difference of progressive means, challenger minus incumbent. The table above shows the latest values." });
+}
+
+function showClicks(found) {
+  at("clicks").hidden = at("clicks-link").hidden = !found;
+  if (!found) return;
+  put("clicks-lead", `${plural(found.clicks, "click", "clicks")} on ${plural(found.lists, "list", "lists")} since the start of the service; ` +
+    `${percent(found.explored / found.lists)} of the lists were explored. Exploration changed ${percent(found.changed)} of all lists, and moved ${brief(found.moved)} documents in each of them.`);
+  const arms = `${brief(found.explored_clicks)} clicks per list that was explored`;
+  put("clicks-price", found.price === null ? `${found.explored ? `${arms}. ` : ""}The price of exploration is measured by lists that are not explored: --explore-share 0.9 leaves a tenth of them as ranked.` :
+    `The price of exploration: ${brief(found.price)} ± ${brief(found.price_error)} clicks per list (${arms}, ${brief(found.other_clicks)} per list that was not).`);
+  const top = Math.max(...found.rates, 1e-9);
+  fill("clicks-table", "Clicks by place", [["Place", ""], ["Click rate", "number"], ["", "bar"], ["Examined, relative to the first", "number"], ["Lists", "number"]],
+    found.rates.map((rate, place) => [whole(place + 1), percent(rate), [rate / top, "more"], percent(found.examination[place]), whole(found.shown[place])]));
 }
 
 function showLearning(found) {
@@ -255,6 +272,8 @@ function show(frame) {
   put("title", frame.ranker === "default" ? frame.status.algorithm : `${frame.ranker}: ${frame.status.algorithm}`);
   at("problem").hidden = !frame.status.problem;
   put("problem", frame.status.problem || "");
+  at("warning").hidden = !frame.status.warning;
+  put("warning", frame.status.warning || "");
   const choices = at("ranker"), names = JSON.stringify(frame.rankers);
   if (choices.dataset.key !== names) {
     choices.dataset.key = names;
@@ -262,8 +281,11 @@ function show(frame) {
     choices.value = frame.ranker;
   }
   at("choice").hidden = frame.rankers.length < 2;
+  const graded = frame.progress.measured > 0 || !frame.clicks; // clicks alone have no measure of their own
+  at("graded").hidden = at("worst").hidden = at("worst-link").hidden = !graded;
   showProgress(frame);
   showStandings(frame);
+  showClicks(frame.clicks);
   showLearning(frame.learning);
   showLearned(frame.learned);
   showWorst(frame);
@@ -312,7 +334,9 @@ async function follow() {
       const frame = JSON.parse(parts[parts.length - 1].slice("data: ".length)); // earlier ones are out of date
       if (state.abort !== abort) return true;
       state.wait = 500;
-      say("live", `Live. ${frame.status.learning ? "Learning from answers." : "Ranking only: nothing is learned now."}`);
+      const { learning, replica_of: primary, entries_behind: behind } = frame.status;
+      const lag = primary ? ` Replica of ${primary}, ${plural(behind, "entry", "entries")} behind.` : "";
+      say("live", `Live. ${learning ? "Learning from answers." : "Ranking only: nothing is learned now."}${lag}`);
       show(frame);
     }
   } finally {

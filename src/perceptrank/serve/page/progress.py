@@ -11,6 +11,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learning import measure_of
+from perceptrank.serve.documents import make_example
 from perceptrank.serve.learning import Answers
 from perceptrank.serve.log.log import Row
 from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
@@ -79,6 +80,8 @@ class Progress:
         """Remember answers that were learned, to measure them later."""
         logged = [(row.sequence, entry) for row, entry in entries if isinstance(entry, AnswerEntry)]
         answers = Answers([entry for _, entry in logged], [number for number, _ in logged], after.names)
+        if not logged:
+            return
         size = _OVERHEAD + 16 * (after.n_features or 0) + sum(len(entry.features) for _, entry in logged)
         with self._lock:
             if self._size + size > WAITING_BYTES and self._waiting:
@@ -112,6 +115,7 @@ class Progress:
         scores = learner.scores(stream)
         values = measure.per_query(scores, stream.relevance, stream.offsets).tolist()
         for place, (entry, value) in enumerate(zip(entries, values, strict=True)):
+            assert isinstance(entry, AnswerEntry)
             if np.isnan(value) or entry.weight == 0.0:
                 self.left_out += 1
                 continue
@@ -163,8 +167,8 @@ class Progress:
 
 def warm_up(current: Current) -> None:
     """Measure something, so that no thread waits while another compiles."""
-    X = np.zeros((2, current.n_features or 2))
-    entry = AnswerEntry(0, "", None, ["1", "2"], as_bytes(X), as_bytes([1, 0]), 1.0)
+    arranged = make_example(current)
+    entry = AnswerEntry(0, "", None, arranged.ids, as_bytes(arranged.X), as_bytes([1, 0]), 1.0)
     progress = Progress(current)
     progress.watch(current, current, [(Row(0, b"", b""), entry)])
     progress.digest(60.0)

@@ -9,18 +9,29 @@ import msgspec
 
 from perceptrank.io.model_file import model_text
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import takes_clicks
+from perceptrank.measures import parse
 from perceptrank.serve.errors import InvalidRequestError, TooLargeError, UnknownError
 from perceptrank.serve.learning import check_bounded, check_width
 from perceptrank.serve.log.opening import NAME
 from perceptrank.serve.log.records import ChallengerEntry, Entry, PromotionEntry, RemovalEntry
 from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
+from perceptrank.serve.shadow.evidence import unit_of
 from perceptrank.serve.shadow.shadow import Challenger, Promotion, Shadow, check_measure
 from perceptrank.serve.submissions import check_features
 from perceptrank.stream.memory import RoomError
 
 MOST_CHALLENGERS = 16
+NEVER_SHOWN = (
+    "lists of challengers are never shown, and without them fair preferences cannot tell which is better: set "
+    "challenger_share, to 0.1 for example"
+)
 _LARGEST = 1e300  # evidence that is shown
+LIKE_CLICKS = (
+    "the grades look like clicks, which favour what was shown high: send clicks to POST /v1/clicks, or set judged to "
+    "true if they are judgements; until then, grades promote no challenger"
+)
 
 
 class ChallengerStanding(msgspec.Struct):
@@ -28,6 +39,9 @@ class ChallengerStanding(msgspec.Struct):
 
     Means are of the measure of rankings before their answers were known. The interval is of the mean expected
     difference. It is better once its evidence is as large as needed.
+
+    Measures of clicks count fair preferences or estimated clicks per list. `clicked` and `incumbent_clicked` are the
+    mean reciprocal ranks of the first click, which favour whatever was shown high: they are no evidence.
     """
 
     name: str
@@ -42,6 +56,10 @@ class ChallengerStanding(msgspec.Struct):
     evidence: float
     needed_evidence: float
     better: bool
+    wins: int
+    losses: int
+    clicked: float | None
+    incumbent_clicked: float | None
     refused_answers: int
     last_refusal: str
 
@@ -49,19 +67,27 @@ class ChallengerStanding(msgspec.Struct):
     def of(cls, name: str, challenger: Challenger, error: float) -> "ChallengerStanding":
         """Return the standing of a challenger, at an error rate."""
         compared, is_known = challenger.compared, challenger.compared.n_rounds > 0
+        # Rounds of less weight stretch the scale, as the mean is of all.
+        unit = unit_of(parse(challenger.measure)) * (compared.n_rounds / challenger.weight if is_known else 1.0)
+        low, high = compared.interval(error)
+        first, own, n_lists = challenger.clicked
         return cls(
             name=name,
             algorithm=challenger.learner.name,
             measure=challenger.measure,
             since_version=challenger.since,
             answers=compared.n_rounds,
-            incumbent_mean=compared.first_mean if is_known else None,
-            mean=compared.second_mean if is_known else None,
-            difference=compared.difference if is_known else None,
-            interval=compared.interval(error),
+            incumbent_mean=unit * compared.first_mean if is_known else None,
+            mean=unit * compared.second_mean if is_known else None,
+            difference=unit * compared.difference if is_known else None,
+            interval=(unit * low, unit * high),
             evidence=min(math.exp(min(compared.log_evidence, 690.0)), _LARGEST),
             needed_evidence=challenger.needed(error),
             better=challenger.is_better(error),
+            wins=challenger.wins,
+            losses=challenger.losses,
+            clicked=own / n_lists if n_lists else None,
+            incumbent_clicked=first / n_lists if n_lists else None,
             refused_answers=challenger.refused,
             last_refusal=challenger.refusal,
         )
@@ -75,12 +101,16 @@ class Incumbent(msgspec.Struct):
 
 
 class Standings(msgspec.Struct):
-    """The model that ranks, and its challengers; `automatic` if a better one is promoted without asking."""
+    """The model that ranks, and its challengers; `automatic` if a better one is promoted without asking.
+
+    `withheld` says why challengers cannot be found better, or are not promoted if they are.
+    """
 
     model_version: int
     incumbent: Incumbent
     error: float
     automatic: bool
+    withheld: str
     last_promotion: Promotion | None
     challengers: list[ChallengerStanding]
 
@@ -93,6 +123,7 @@ class Standings(msgspec.Struct):
             Incumbent(current.learner.name, current.learns),
             error,
             settings.promote_at is not None,
+            _why_withheld(current, settings),
             shadow.promotion,
             [ChallengerStanding.of(name, challenger, error) for name, challenger in shadow.challengers.items()],
         )
@@ -103,15 +134,18 @@ class Standings(msgspec.Struct):
         return plain
 
 
-def check_addition(name: str, measure: str) -> Callable[[Current, Learner], Entry]:
-    """Check the name and the measure of a challenger; return what makes the entry that adds it."""
+def check_addition(name: str, measure: str | None, *, explored: bool) -> Callable[[Current, Learner], Entry]:
+    """Check the name and the measure of a challenger; return what makes the entry that adds it.
+
+    Without a measure, it is one of clicks if the rankings are explored, or if either model learns from clicks.
+    """
     if not NAME.fullmatch(name):
         raise InvalidRequestError(
             f"the name of a challenger must be up to 64 letters, digits, _ and -, got {name[:100]!r}",
             "choose another",
         )
     try:
-        checked = check_measure(measure)
+        checked = None if measure is None else check_measure(measure)
     except ValueError as error:
         raise InvalidRequestError(str(error), "compare by ndcg@10, for example") from None
 
@@ -124,7 +158,8 @@ def check_addition(name: str, measure: str) -> Callable[[Current, Learner], Entr
         check_features(f"the challenger {name!r}", model.model, current)
         if current.n_features is not None:
             check_challenger_width(name, model, current.n_features, current.names)
-        return _addition(name, measure=checked, model=model)
+        by_clicks = explored or takes_clicks(model) or takes_clicks(current.learner)
+        return _addition(name, measure=checked or ("preferences" if by_clicks else "ndcg@10"), model=model)
 
     return make
 
@@ -157,8 +192,26 @@ def make_promotion(current: Current, name: str) -> Entry:
 def due_promotion(current: Current, settings: Settings) -> PromotionEntry | None:
     """Return the promotion that is due, if promotions are automatic and a challenger is shown to be better."""
     error = settings.promote_at
-    name = None if error is None else current.shadow.better(error)
+    name = (
+        None if error is None else current.shadow.better(error, by_clicks=not may_promote_by_grades(current, settings))
+    )
     return None if name is None else PromotionEntry(time.time_ns(), name, error)
+
+
+def _why_withheld(current: Current, settings: Settings) -> str:
+    if any(each.can_be_shown for each in current.shadow.challengers.values()) and not settings.shown_challengers:
+        return NEVER_SHOWN
+    return "" if settings.promote_at is None or may_promote_by_grades(current, settings) else LIKE_CLICKS
+
+
+def grades_are_doubtful(current: Current, settings: Settings) -> bool:
+    """Tell whether grades seem to be clicks, which nobody said they are not."""
+    return current.looks_like_clicks and not settings.judged
+
+
+def may_promote_by_grades(current: Current, settings: Settings) -> bool:
+    """Tell whether a challenger may be promoted by grades: not if they may be clicks."""
+    return settings.judged or current.has_real_grades
 
 
 def restore_challengers(wanted: Shadow, there: Shadow) -> Iterator[Entry]:

@@ -16,11 +16,20 @@ from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
 from perceptrank.measures import ERR, Measure, parse
-from perceptrank.serve.learning import MODEL_BYTES, Answers, learn_answers
+from perceptrank.measures.of_clicks import ClickMeasure, ExpectedClicks, FairPreferences
+from perceptrank.serve.learning import MODEL_BYTES, NAIVE, Answers, learn_answers
 from perceptrank.serve.log.records import ChallengerEntry, RemovalEntry
 from perceptrank.stream.memory import limited_room
 
-_PLAIN = ("measure", "since", "number", "refused", "refusal", "is_stopped")  # fields of a challenger that JSON takes
+# Fields of a challenger that JSON takes.
+_PLAIN = ("measure", "since", "number", "weight", "wins", "losses", "clicked", "refused", "refusal", "is_stopped")
+_NEW: dict[str, Any] = {
+    "compared": RunningDifference(),
+    "weight": 0.0,
+    "wins": 0,
+    "losses": 0,
+    "clicked": (0.0, 0.0, 0),
+}
 logger = logging.getLogger("perceptrank.serve")
 
 
@@ -33,6 +42,14 @@ class Challenger:
     since: int  # entry at which the comparison began
     number: int  # of this comparison among those with the learner that ranks now, from 1
     compared: RunningDifference = field(default_factory=RunningDifference)
+    weight: float = 0.0  # of the rounds
+    wins: int = 0  # rounds that it was ahead in
+    losses: int = 0
+    clicked: tuple[float, float, int] = (
+        0.0,
+        0.0,
+        0,
+    )  # sums of naive values, of the incumbent and its own; their number
     refused: int = 0  # answers that it could not learn from
     refusal: str = ""  # the last reason
     is_stopped: bool = False  # after a bug: it stays as it was, and is not compared
@@ -44,34 +61,69 @@ class Challenger:
         """
         return self.number * (self.number + 1) / error
 
+    @property
+    def is_by_clicks(self) -> bool:
+        """True if it is compared by clicks, not by grades."""
+        return isinstance(parse(self.measure), ClickMeasure)
+
+    @property
+    def can_be_shown(self) -> bool:
+        """True if its rankings may be shown now and then, as fair preferences need."""
+        is_ready = self.learner.model.has_begun or self.learner.model.beginning.ranks
+        return is_ready and not self.is_stopped and isinstance(parse(self.measure), FairPreferences)
+
     def is_better(self, error: float) -> bool:
         """Tell whether it is shown to be better."""
         return not self.is_stopped and self.compared.log_evidence >= math.log(self.needed(error))
 
-    def after_answers(self, name: str, answers: Answers, measure: Measure, incumbent: list[float]) -> "Challenger":
+    def after_answers(
+        self, name: str, answers: Answers, measure: Measure | None, incumbent: Mapping[Measure, list[float]]
+    ) -> "Challenger":
         """Return it after answers, given the values of the incumbent's rankings; an error stops this challenger only.
 
-        Where it stops does not depend on how answers come in blocks, so that a replay stops it there too.
+        Where it stops does not depend on how answers come in blocks, so that a replay stops it there too. Without a
+        measure, which is of clicks where the answers are grades, or of grades, it learns and is not compared.
         """
         if self.is_stopped:
             return self
         try:
-            learned = learn_answers(self.learner, answers, [measure])
+            learned = learn_answers(self.learner, answers, list(incumbent) if measure else [])
         except Exception as error:
             if len(answers.entries) > 1:
                 challenger = self
-                for i, value in enumerate(incumbent):
-                    challenger = challenger.after_answers(name, answers.only(i), measure, [value])
+                for i in range(len(answers.entries)):
+                    one = {key: [values[i]] for key, values in incumbent.items()}
+                    challenger = challenger.after_answers(name, answers.only(i), measure, one)
                 return challenger
             reason = f"entry {answers.numbers[0]}: {type(error).__name__}: {error}"
             logger.exception("challenger %s stopped at %s", name, reason)
             return replace(self, refused=self.refused + 1, refusal=f"stopped at {reason}", is_stopped=True)
-        compared = self.compared
-        for first, second, counts in zip(incumbent, learned.values[measure], answers.counted(measure), strict=True):
-            if counts:
-                compared = compared.after(_as_value(first), _as_value(second))
         refused, refusal = self.refused + learned.refused, learned.refusal or self.refusal
-        return replace(self, learner=learned.learner, compared=compared, refused=refused, refusal=refusal)
+        after = replace(self, learner=learned.learner, refused=refused, refusal=refusal)
+        if measure is None:
+            return after
+        weights = answers.weights(name, self.since, measure, incumbent[measure], learned.values[measure])
+        return after._compared(weights, measure, incumbent, learned.values)
+
+    def _compared(
+        self,
+        weights: list[float],
+        measure: Measure,
+        first: Mapping[Measure, list[float]],
+        own: Mapping[Measure, list[float]],
+    ) -> "Challenger":
+        """Return it with the values of both added to its comparison."""
+        compared, total, wins, losses = self.compared, self.weight, self.wins, self.losses
+        for before, value, weight in zip(first[measure], own[measure], weights, strict=True):
+            if weight > 0.0:
+                compared = compared.after(weight * _as_value(before), weight * _as_value(value))
+                total, wins, losses = total + weight, wins + (value > before), losses + (value < before)
+        clicked = self.clicked
+        if NAIVE in first and measure is not NAIVE:
+            # One by one: sums must not depend on how answers come in blocks.
+            for before, value in zip(first[NAIVE], own[NAIVE], strict=True):
+                clicked = (clicked[0] + _as_value(before), clicked[1] + _as_value(value), clicked[2] + 1)
+        return replace(self, compared=compared, weight=total, wins=wins, losses=losses, clicked=clicked)
 
 
 class Promotion(msgspec.Struct, frozen=True):
@@ -100,7 +152,7 @@ class Shadow:
     def restarted(self, version: int, *, is_fixed: bool = False, without: str | None = None) -> "Shadow":
         """Return it with new comparisons: another learner ranks from now on."""
         challengers = {
-            name: replace(self.challengers[name], since=version, number=number, compared=RunningDifference())
+            name: replace(self.challengers[name], since=version, number=number, **_NEW)
             for number, name in enumerate((name for name in self.challengers if name != without), start=1)
         }
         return replace(self, challengers=challengers, is_fixed=is_fixed, begun=len(challengers))
@@ -114,9 +166,16 @@ class Shadow:
         known = self.known if entry.name in self.known else (*self.known, entry.name)
         return replace(self, challengers={**self.challengers, entry.name: added}, known=known, begun=self.begun + 1)
 
-    def better(self, error: float) -> str | None:
-        """Return the name of the challenger with most evidence among those shown to be better; None without any."""
-        shown = [(each.compared.log_evidence, name) for name, each in self.challengers.items() if each.is_better(error)]
+    def better(self, error: float, *, by_clicks: bool = False) -> str | None:
+        """Return the name of the challenger with most evidence among those shown to be better; None without any.
+
+        With `by_clicks`, only measures of clicks count.
+        """
+        shown = [
+            (each.compared.log_evidence, name)
+            for name, each in self.challengers.items()
+            if each.is_better(error) and (not by_clicks or each.is_by_clicks)
+        ]
         return max(shown, default=(0.0, None))[1]
 
     def as_plain(self) -> dict[str, Any]:
@@ -144,7 +203,8 @@ class Shadow:
             saved["name"]: Challenger(
                 restore_learner(saved["name"], saved["model"]),
                 compared=RunningDifference.from_plain(saved["compared"]),
-                **{field: saved[field] for field in _PLAIN},
+                **{field: saved[field] for field in _PLAIN if field in saved and field != "clicked"},
+                clicked=tuple(saved.get("clicked", (0.0, 0.0, 0))),
             )
             for saved in plain["challengers"]
         }
@@ -165,6 +225,8 @@ def check_measure(name: str) -> str:
         raise ValueError("measure must be defined for all grades, such as ndcg@10, ap or rr, got err")
     if measure.ties == "random":  # whose value would depend on how answers come in blocks
         raise ValueError(f"measure must not be random, got {name}")
+    if isinstance(measure, ExpectedClicks) and not measure.clip:
+        raise ValueError(f"measure must be preferences, or have a largest weight, like clicks@3:clip=10, got {name}")
     return str(measure)
 
 

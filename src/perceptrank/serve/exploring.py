@@ -1,0 +1,163 @@
+"""Exploration: which documents are shown in which order, by which policy and with which coins."""
+
+import time
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from perceptrank.clicks.policies import FairPairs, NoExploration, PlackettLuce, Shown, policy
+from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.clicks.impression import Impression
+from perceptrank.learners.clicks.showing import show_list
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import check_policies, one_query, ready_model, takes_clicks
+from perceptrank.serve.documents import Arranged
+from perceptrank.serve.errors import InvalidRequestError
+from perceptrank.serve.learning import columns_for
+from perceptrank.serve.replay import Current
+from perceptrank.serve.settings import MOST_PLACES, Settings
+from perceptrank.stream.validation import is_whole
+
+
+class Showing(NamedTuple):
+    """Wishes of a request about how its ranking is shown.
+
+    Attributes
+    ----------
+    shown : bool
+        It is shown, also if it is not explored.
+    explore : bool
+        It may be explored.
+    places : int or None
+        How many documents are shown; by default as many as the settings say.
+    keep : int
+        How many of the best documents stay where they are.
+    session, user_query : str or None
+        Who asks for what: the same list is shown again.
+    """
+
+    shown: bool = False
+    explore: bool = True
+    places: int | None = None
+    keep: int = 0
+    session: str | None = None
+    user_query: str | None = None
+
+    def check(self) -> None:
+        """Raise if a number is invalid."""
+        for name, least in (("places", 1), ("keep", 0)):
+            value = getattr(self, name)
+            if value is not None and not (is_whole(value) and least <= value <= MOST_PLACES):
+                raise InvalidRequestError(
+                    f"{name} must be a whole number from {least} to {MOST_PLACES}, got {value}", "show fewer"
+                )
+
+
+class Listed(NamedTuple):
+    """Documents as they are shown; fields are those of `ShownEntry`. Rankings that are not shown have no clicks yet."""
+
+    order: list[int]
+    base: list[int]
+    policy: str
+    propensity: Floats
+    coins: int
+    user_query: str | None
+    is_shown: bool
+    by: str
+    chances: dict[str, float]
+    version: int
+
+    def as_repeated(self) -> "Listed":
+        """Return the same list as one that is not random: what its coins say was counted before."""
+        certain = np.ones(len(self.order))
+        return self._replace(base=self.order, policy=NoExploration.name, propensity=certain, by="", chances={})
+
+
+class Explorer:
+    """Chooses the lists that a ranker shows."""
+
+    def __init__(self, settings: Settings, secret: bytes) -> None:
+        self._settings, self._secret = settings, secret
+        self._policy = None if settings.explore == "own" else policy(settings.explore)
+
+    def check(self, learner: Learner) -> None:
+        """Raise if a learner cannot learn from the lists of the policy."""
+        if self._policy is not None and self._policy.name != "none" and takes_clicks(learner):
+            try:
+                check_policies(learner, {self._policy.name})
+            except ValueError as error:
+                raise InvalidRequestError(str(error), "set explore to own, or to a policy that it takes") from None
+
+    def draw_coins(self, reload: bytes, start: int, number: int) -> int:
+        """Return the seed of a list: the same for what stands for a session's query, for a while, in all processes.
+
+        Without that, it is that of the ranking alone, by its number and the start of the process.
+        """
+        period = int(time.time() // self._settings.ranking_seconds)
+        what = msgspec.msgpack.encode([reload, period] if reload else [start, number])
+        return int.from_bytes(blake2b(what, digest_size=8, key=self._secret).digest()) >> 1
+
+    def explores(self, learner: Learner) -> bool:
+        """Tell whether lists that a learner ranks are explored."""
+        return takes_clicks(learner) if self._policy is None else self._policy.name != "none"
+
+    def list_documents(
+        self, current: Current, arranged: Arranged, scores: Floats, ranked: list[int], showing: Showing, coins: int
+    ) -> Listed:
+        """Choose the documents to show, given the scores that the model ranks by, and its ranking."""
+        n, query = showing.places or self._settings.places, showing.user_query
+        explores = showing.explore and self.explores(current.learner)
+        if explores:
+            rng = np.random.default_rng(coins)
+            if rng.random() < self._settings.explore_share:
+                by, chances, other = self._choose_ranker(current, arranged, rng)
+                scores = scores if other is None else other
+                base = np.argsort(-scores, kind="stable")[:n].tolist()
+                drawn = self._draw(None if chances else current.learner, arranged, scores, n, showing.keep, rng)
+                list_of = drawn.order.tolist(), base, drawn.policy, drawn.propensity, coins, query
+                return Listed(*list_of, True, by, chances, current.version)
+        base = ranked[:n]
+        is_shown = explores or showing.shown
+        return Listed(
+            base, base, NoExploration.name, np.ones(len(base)), coins, query, is_shown, "", {}, current.version
+        )
+
+    def _choose_ranker(
+        self, current: Current, arranged: Arranged, rng: np.random.Generator
+    ) -> tuple[str, dict[str, float], Floats | None]:
+        """Draw whose ranking is explored; return its name, everybody's chances, and its scores if it is a challenger.
+
+        There are chances if the list is for a comparison, in which the model and the challengers have equal shares.
+        """
+        share = self._settings.shown_challengers
+        rivals = {name: one.learner for name, one in current.shadow.challengers.items() if share and one.can_be_shown}
+        if not rivals or rng.random() >= 2 * share:
+            return "", {}, None
+        chances = {"": 0.5} | dict.fromkeys(rivals, 0.5 / len(rivals))
+        by = str(rng.choice(list(chances), p=list(chances.values())))
+        try:
+            return by, chances, self._score(rivals[by], arranged) if by else None
+        except ValueError:  # it could not rank this query whatever the coin says
+            return "", {}, None
+
+    @staticmethod
+    def _score(learner: Learner, arranged: Arranged) -> Floats:
+        X, names = columns_for(learner, arranged.X, arranged.names)
+        model = ready_model(learner, X.shape[1], names)
+        return model.block_scores(X, one_query(len(X)), names or model.feature_names)
+
+    def _draw(
+        self, learner: Learner | None, arranged: Arranged, scores: Floats, n: int, keep: int, rng: np.random.Generator
+    ) -> Impression | Shown:
+        """Draw a list by the policy of the settings, or of a click learner; for comparisons, by fair pairs."""
+        if learner is None:
+            return FairPairs().show(scores, n, rng, keep=keep)
+        if takes_clicks(learner):
+            X, names = columns_for(learner, arranged.X, arranged.names)
+            return show_list(learner, X, names, n, self._policy, rng, keep)
+        assert self._policy is not None
+        if isinstance(self._policy, PlackettLuce) and (spread := float(scores.std())) > 0.0:
+            scores = (scores - scores.mean()) / spread  # so that a temperature means the same for any model
+        return self._policy.show(scores, n, rng, keep=keep)
