@@ -9,6 +9,8 @@ from itertools import count
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.answers import QUIET, abandon, document
 from support.serving import send
 from support.shopping import NAMES, impressions_of, learn_offline, searches, serve_searches
@@ -24,6 +26,7 @@ from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import ImpressionEntry, ShownEntry, as_numbers, decode, encode
 from perceptrank.serve.page.clicks import ClickCounts
 from perceptrank.serve.replay import MANY_IN_A_ROW
+from perceptrank.serve.shadow.evidence import draft_teams
 
 
 def named(m):
@@ -566,6 +569,68 @@ def test_lists_of_challengers_that_cannot_learn_from_the_policy_are_shown_all_th
     serve_searches(ranker, searches(20))
     assert {entry.by for entry in impressions_of(ranker)} == {"", "pairs"}
     ranker.close()
+
+
+def test_a_challenger_can_be_interleaved(tmp_path):
+    good = {"text": 1.0, "sales": 1.0}
+    ranker = ServedRanker(
+        tmp_path / "r",
+        pr.FixedRanker({"noise": 1.0}),
+        settings(explore="fair-pairs", promote_at=0.05, challenger_share=0.5),
+        fixed=True,
+        challengers={"other": pr.FixedRanker({"text": -1.0})},
+    )
+    ranker.add_challenger("new", pr.FixedRanker(good), "team-draft").result(10)
+    serve_searches(ranker, searches(400), user="perfect", places=5, keep=1)
+    shares, lists = [], [entry for entry in impressions_of(ranker) if entry.chances]
+    for entry in lists:
+        assert entry.chances == {"": 0.25, "other": 0.25, "new": 0.5}
+        is_interleaved = entry.policy.startswith("team-draft:")
+        assert is_interleaved == (entry.by == "new")
+        if not is_interleaved:
+            continue
+        wanted = [np.argsort(-entry.X[:, 2]).tolist(), np.argsort(-entry.X @ [1.0, 1.0, 0.0]).tolist()]
+        teams, clicks = entry.policy.partition(":")[2], as_numbers(entry.clicks)
+        assert teams[0] == "-"
+        assert entry.order[0] == wanted[0][0]
+        assert {*teams[1:3]} == {*teams[3:5]} == {"0", "1"}
+        for place, team in enumerate(teams[1:], start=1):  # each has chosen the best that was left
+            left = [row for row in wanted[int(team)] if row not in entry.order[:place]]
+            assert entry.order[place] == left[0]
+        own = [sum(clicks[place] for place, team in enumerate(teams) if team == side) for side in "01"]
+        if sum(own):
+            shares.append([each / sum(own) for each in own])
+    _, standing = ranker.standings()["challengers"]
+    assert standing["answers"] == len(shares) > 50
+    assert [standing["incumbent_mean"], standing["mean"]] == pytest.approx(np.mean(shares, axis=0).tolist())
+    assert standing["mean"] > 0.6
+    assert standing["better"]
+    assert ranker.current.shadow.promotion is None  # it is biased, so that nobody is promoted by it
+    assert "team-draft" in ranker.standings()["withheld"]
+    ranker.close()
+    (result,) = verify(tmp_path)
+    assert result.is_sound, result.problems
+
+
+@given(st.integers(1, 6), st.integers(1, 8), st.integers(0, 3), st.integers(0, 2**32))
+def test_teams_draft_all_documents_once_and_fairly(m, n, keep, seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, 3, m).astype(float)
+    shown = draft_teams(scores, scores, n, keep, rng)
+    assert shown.order.tolist() == np.argsort(-scores, kind="stable")[:n].tolist()  # two that are equal show theirs
+    teams = shown.policy.partition(":")[2]
+    assert len(teams) == len(shown.order) == min(n, m)
+    assert abs(teams.count("0") - teams.count("1")) <= 1
+    assert teams.count("-") == min(keep, n, m)
+
+
+def test_interleaving_is_biased():
+    """Users want the last document alone. The challenger shows it second, the model third: each gets half the clicks."""
+    rng, clicks = np.random.default_rng(1), [0, 0]
+    for _ in range(4000):
+        shown = draft_teams(np.array([3.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]), 3, 0, rng)
+        clicks[int(shown.policy[-3:][shown.order.tolist().index(2)])] += 1
+    assert clicks[0] == pytest.approx(2000, abs=150)
 
 
 def test_without_lists_of_challengers_there_is_no_evidence(tmp_path):

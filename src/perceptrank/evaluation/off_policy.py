@@ -14,7 +14,7 @@ import numpy as np
 from perceptrank.clicks.policies import DRAWN, KINDS, NONE, OTHER, PAIRS, SHUFFLED, UNIFORM, policy_kinds
 from perceptrank.evaluation.bootstrap import FEWEST_QUERIES
 from perceptrank.kernels.arrays import Bools, Floats, Ints
-from perceptrank.measures.of_clicks import RAREST_ORDER, ClickMeasure, ExpectedClicks
+from perceptrank.measures.of_clicks import RAREST_ORDER, ClickMeasure, ExpectedClicks, TeamDraft
 from perceptrank.stream.columns import CLICKED, PLACE
 from perceptrank.stream.query_stream import QueryStream, missing_columns
 
@@ -156,6 +156,8 @@ class ClickValues:
         """Return one value per impression of the next block; NaN where its policy does not tell."""
         if block.clicked is None or block.place is None:
             raise missing_columns(block, str(measure), (PLACE, CLICKED))
+        if isinstance(measure, TeamDraft):
+            raise ValueError("team-draft compares challengers in the service; for a log, use preferences or clicks@k")
         if not isinstance(measure, ExpectedClicks):
             return agreed_preferences(block, block.clicked, scores)
         weights, credit, clicked, present = weigh_places(block, block.clicked, scores, measure.n_places)

@@ -44,6 +44,29 @@ class FairPreferences(ClickMeasure):
 
 
 @dataclass(frozen=True, repr=False)
+class TeamDraft(ClickMeasure):
+    """Share of the clicks that go to a ranker's own documents in lists that two rankers have put together in turns.
+
+    A coin decides who begins each round; then each of the two adds the best of its documents that is not in the list.
+    Two equal rankers get half of the clicks each. It is biased otherwise: whoever is better may get fewer clicks, as a
+    document counts for one ranker where the other would have shown it just below. Only the service shows such lists.
+
+    References
+    ----------
+    Radlinski, Kurup & Joachims, "How Does Clickthrough Data Reflect Retrieval Quality?", CIKM 2008; Oosterhuis &
+    de Rijke, "Taking the Counterfactual Online", ICTIR 2020, on the bias.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> pr.parse("team-draft") == TeamDraft()
+    True
+    """
+
+    name: ClassVar[str] = "team-draft"
+
+
+@dataclass(frozen=True, repr=False)
 class ExpectedClicks(MeasureAtCutoff, ClickMeasure):
     """Clicks on the first k places that the ranker's own list would have got, estimated by importance weights.
 

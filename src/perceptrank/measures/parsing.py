@@ -8,12 +8,13 @@ from typing import Any
 
 from perceptrank.measures.kinds import AP, ERR, NDCG, Precision, ReciprocalRank
 from perceptrank.measures.measure import Measure, MeasureLike
-from perceptrank.measures.of_clicks import ExpectedClicks, FairPreferences
+from perceptrank.measures.of_clicks import ExpectedClicks, FairPreferences, TeamDraft
 from perceptrank.stream.validation import check_choice
 
-_KINDS: tuple[type[Measure], ...] = (NDCG, AP, Precision, ReciprocalRank, ERR, FairPreferences, ExpectedClicks)
+_OF_CLICKS: tuple[type[Measure], ...] = (FairPreferences, ExpectedClicks, TeamDraft)
+_KINDS: tuple[type[Measure], ...] = (NDCG, AP, Precision, ReciprocalRank, ERR, *_OF_CLICKS)
 _CLASSES = {kind.name: kind for kind in _KINDS} | {"map": AP, "precision": Precision, "mrr": ReciprocalRank}
-KNOWN = "ndcg, ndcg@k, ap, p@k, rr, rr@k, err, err@k, and of clicks preferences, clicks@k"
+KNOWN = "ndcg, ndcg@k, ap, p@k, rr, rr@k, err, err@k, and of clicks preferences, clicks@k, team-draft"
 
 
 def parse(name: MeasureLike) -> Measure:

@@ -18,6 +18,7 @@ from perceptrank.serve.errors import InvalidRequestError
 from perceptrank.serve.learning import columns_for
 from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import MOST_PLACES, Settings
+from perceptrank.serve.shadow.evidence import draft_teams
 from perceptrank.stream.validation import is_whole
 
 
@@ -113,9 +114,13 @@ class Explorer:
             rng = np.random.default_rng(coins)
             if rng.random() < self._settings.explore_share:
                 by, chances, other = self._choose_ranker(current, arranged, rng)
-                scores = scores if other is None else other
-                base = np.argsort(-scores, kind="stable")[:n].tolist()
-                drawn = self._draw(None if chances else current.learner, arranged, scores, n, showing.keep, rng)
+                drawn: Impression | Shown
+                if other is not None and current.shadow.challengers[by].is_interleaved:
+                    drawn, base = draft_teams(scores, other, n, showing.keep, rng), ranked[:n]
+                else:
+                    scores = scores if other is None else other
+                    base = np.argsort(-scores, kind="stable")[:n].tolist()
+                    drawn = self._draw(None if chances else current.learner, arranged, scores, n, showing.keep, rng)
                 list_of = drawn.order.tolist(), base, drawn.policy, drawn.propensity, coins, query
                 return Listed(*list_of, True, by, chances, current.version)
         base = ranked[:n]
@@ -129,16 +134,18 @@ class Explorer:
     ) -> tuple[str, dict[str, float], Floats | None]:
         """Draw whose ranking is explored; return its name, everybody's chances, and its scores if it is a challenger.
 
-        There are chances if the list is for a comparison, in which the model and the challengers have equal shares.
+        There are chances if the list is for a comparison: half of them are the model's own, or half of each list with a
+        challenger that is interleaved with it.
         """
         share = self._settings.shown_challengers
-        rivals = {name: one.learner for name, one in current.shadow.challengers.items() if share and one.can_be_shown}
+        rivals = {name: one for name, one in current.shadow.challengers.items() if share and one.can_be_shown}
         if not rivals or rng.random() >= 2 * share:
             return "", {}, None
-        chances = {"": 0.5} | dict.fromkeys(rivals, 0.5 / len(rivals))
+        own = {name: (1.0 if one.is_interleaved else 0.5) / len(rivals) for name, one in rivals.items()}
+        chances = {"": max(0.0, 1.0 - sum(own.values()))} | own
         by = str(rng.choice(list(chances), p=list(chances.values())))
         try:
-            return by, chances, self._score(rivals[by], arranged) if by else None
+            return by, chances, self._score(rivals[by].learner, arranged) if by else None
         except ValueError:  # it could not rank this query whatever the coin says
             return "", {}, None
 

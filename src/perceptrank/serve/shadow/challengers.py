@@ -27,6 +27,7 @@ NEVER_SHOWN = (
     "lists of challengers are never shown, and without them fair preferences cannot tell which is better: set "
     "challenger_share, to 0.1 for example"
 )
+INTERLEAVED = "no challenger is promoted by team-draft, which is biased: compare it by preferences, or promote it by hand"
 _LARGEST = 1e300  # evidence that is shown
 LIKE_CLICKS = (
     "the grades look like clicks, which favour what was shown high: send clicks to POST /v1/clicks, or set judged to "
@@ -201,7 +202,11 @@ def due_promotion(current: Current, settings: Settings) -> PromotionEntry | None
 def _why_withheld(current: Current, settings: Settings) -> str:
     if any(each.can_be_shown for each in current.shadow.challengers.values()) and not settings.shown_challengers:
         return NEVER_SHOWN
-    return "" if settings.promote_at is None or may_promote_by_grades(current, settings) else LIKE_CLICKS
+    if settings.promote_at is None:
+        return ""
+    if any(each.is_interleaved for each in current.shadow.challengers.values()):
+        return INTERLEAVED
+    return "" if may_promote_by_grades(current, settings) else LIKE_CLICKS
 
 
 def grades_are_doubtful(current: Current, settings: Settings) -> bool:

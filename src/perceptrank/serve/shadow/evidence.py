@@ -10,17 +10,22 @@ But neighbours in a list are those that its ranker is unsure about. On such pair
 things is often right, even if it is far worse where the first is sure. So half of a comparison is by lists that the
 model ranks, half by lists that the challenger ranks: whoever corrects the other's lists more often is better. Both are
 explored in the same way, by fair pairs: of lists that are hardly random, there would be hardly any preferences.
+
+Interleaving is for those who ask for it: the model and a challenger put a list together, and the clicks on each one's
+documents are compared. It is biased, so that nobody is promoted by it.
 """
 
 import math
 
 import numpy as np
 
+from perceptrank.clicks.policies import Shown
 from perceptrank.evaluation.off_policy import agreed_preferences, weigh_places
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure
-from perceptrank.measures.of_clicks import ClickMeasure, ExpectedClicks
+from perceptrank.measures.of_clicks import ClickMeasure, ExpectedClicks, TeamDraft
 from perceptrank.serve.log.records import ShownEntry
+from perceptrank.stream.columns import POLICY
 from perceptrank.stream.query_stream import QueryStream
 
 
@@ -29,16 +34,47 @@ def click_values(measure: ClickMeasure, stream: QueryStream, scores: Floats, *, 
 
     For `clicks@k:clip=C` it is the clicks on the first k places in units of k C: as shown, of the model that ranks; as
     estimated with weights of at most C, of another. Clipping only lowers an estimate: what it says for a challenger
-    holds.
+    holds. For `team-draft` it is the share of the clicks on the ranker's own documents.
     """
     clicked = stream.clicked
     assert clicked is not None
+    if isinstance(measure, TeamDraft):
+        return _team_shares(stream, clicked, team=0 if ranks else 1)
     if not isinstance(measure, ExpectedClicks):
         return list(agreed_preferences(stream, clicked, scores, bounded=True).tolist())
     weights, _, clicks, present = weigh_places(stream, clicked, scores, measure.n_places)
     weights = present if ranks else np.minimum(weights, measure.clip)
     values = (weights * clicks).sum(axis=1) / unit_of(measure)
     return list(np.where(present.any(axis=1), values, math.nan).tolist())
+
+
+def draft_teams(scores: Floats, others: Floats, n: int, keep: int, rng: np.random.Generator) -> Shown:
+    """Let the model that ranks, team 0, and a challenger, team 1, choose n documents in turns, given their scores.
+
+    The policy says whose each document is, such as ``team-draft:-01``, with - for the best ones, which are kept.
+    """
+    choices = [np.argsort(-each, kind="stable").tolist() for each in (scores, others)]
+    order = choices[0][:n][:keep]
+    teams = "-" * len(order)
+    while (n_left := min(n, len(scores)) - len(order)) > 0:
+        first = int(rng.integers(2))
+        for team in (first, 1 - first)[:n_left]:
+            order.append(next(row for row in choices[team] if row not in order))
+            teams += str(team)
+    return Shown(np.array(order), np.full(len(order), np.nan), f"{TeamDraft.name}:{teams}")
+
+
+def _team_shares(stream: QueryStream, clicked: Floats, *, team: int) -> list[float]:
+    """Return the share of the clicks on documents of a team; NaN for other lists, and without such clicks."""
+    shares, place = [], np.asarray(stream.place)
+    for policy, start, end in zip(stream.columns[POLICY].tolist(), stream.offsets, stream.offsets[1:], strict=False):
+        name, _, teams = policy.partition(":")
+        clicks = [0.0, 0.0]
+        for j, click in zip(place[start:end].tolist(), clicked[start:end].tolist(), strict=True):
+            if name == TeamDraft.name and j > 0 and (own := teams[j - 1]) != "-":
+                clicks[int(own)] += click
+        shares.append(clicks[team] / sum(clicks) if any(clicks) else math.nan)
+    return shares
 
 
 def duel_weight(measure: Measure, entry: ShownEntry, name: str, since: int) -> float:
@@ -50,6 +86,8 @@ def duel_weight(measure: Measure, entry: ShownEntry, name: str, since: int) -> f
         return 0.0
     if isinstance(measure, ExpectedClicks):
         return float(entry.by == "")
+    if isinstance(measure, TeamDraft):
+        return float(entry.by == name)
     own, other = entry.chances.get(name, 0.0), entry.chances.get("", 0.0)
     rarer = min(own, other)
     return rarer / entry.chances[entry.by] if rarer > 0.0 and entry.by in ("", name) else 0.0

@@ -16,7 +16,7 @@ from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
 from perceptrank.measures import ERR, Measure, parse
-from perceptrank.measures.of_clicks import ClickMeasure, ExpectedClicks, FairPreferences
+from perceptrank.measures.of_clicks import ClickMeasure, ExpectedClicks, FairPreferences, TeamDraft
 from perceptrank.serve.learning import MODEL_BYTES, NAIVE, Answers, learn_answers
 from perceptrank.serve.log.records import ChallengerEntry, RemovalEntry
 from perceptrank.stream.memory import limited_room
@@ -68,9 +68,14 @@ class Challenger:
 
     @property
     def can_be_shown(self) -> bool:
-        """True if its rankings may be shown now and then, as fair preferences need."""
+        """True if its rankings may be shown now and then, as its measure needs."""
         is_ready = self.learner.model.has_begun or self.learner.model.beginning.ranks
-        return is_ready and not self.is_stopped and isinstance(parse(self.measure), FairPreferences)
+        return is_ready and not self.is_stopped and isinstance(parse(self.measure), (FairPreferences, TeamDraft))
+
+    @property
+    def is_interleaved(self) -> bool:
+        """True if its documents are shown in one list with those of the model that ranks."""
+        return isinstance(parse(self.measure), TeamDraft)
 
     def is_better(self, error: float) -> bool:
         """Tell whether it is shown to be better."""
@@ -169,12 +174,12 @@ class Shadow:
     def better(self, error: float, *, by_clicks: bool = False) -> str | None:
         """Return the name of the challenger with most evidence among those shown to be better; None without any.
 
-        With `by_clicks`, only measures of clicks count.
+        With `by_clicks`, only measures of clicks count; interleaving never does, as it is biased.
         """
         shown = [
             (each.compared.log_evidence, name)
             for name, each in self.challengers.items()
-            if each.is_better(error) and (not by_clicks or each.is_by_clicks)
+            if each.is_better(error) and not each.is_interleaved and (not by_clicks or each.is_by_clicks)
         ]
         return max(shown, default=(0.0, None))[1]
 
