@@ -27,7 +27,9 @@ NEVER_SHOWN = (
     "lists of challengers are never shown, and without them fair preferences cannot tell which is better: set "
     "challenger_share, to 0.1 for example"
 )
-INTERLEAVED = "no challenger is promoted by team-draft, which is biased: compare it by preferences, or promote it by hand"
+INTERLEAVED = (
+    "no challenger is promoted by team-draft, which is biased: compare it by preferences, or promote it by hand"
+)
 _LARGEST = 1e300  # evidence that is shown
 LIKE_CLICKS = (
     "the grades look like clicks, which favour what was shown high: send clicks to POST /v1/clicks, or set judged to "
