@@ -217,6 +217,38 @@ def test_a_restart_remembers_the_lists_that_may_be_clicked(tmp_path):
     assert result.is_sound, result.problems
 
 
+def test_an_answer_sent_again_after_a_restart_is_a_duplicate(tmp_path):
+    ranker = ServedRanker(tmp_path / "r", pr.ClickPerceptron(), settings(explore="fair-pairs"))
+    documents, _ = next(searches(1))
+    clicked, graded = (ranker.rank(documents, Showing(places=3)) for _ in range(2))
+    first, second = clicked.order[:2]
+    sent = [
+        ranker.clicks(clicked.ranking_id, [first], examined=2).result(10),
+        ranker.feedback(graded.ranking_id, {"d1": 1.0}, event_id="judged", omit=True).result(10),
+    ]
+    ranker.close()
+    ranker = ServedRanker(tmp_path / "r", settings=settings(explore="fair-pairs"))
+    again = [
+        ranker.clicks(clicked.ranking_id, [first], examined=2).result(10),
+        ranker.feedback(graded.ranking_id, {"d1": 1.0}, event_id="judged", omit=True).result(10),
+    ]
+    assert [one.sequence for one in again] == [one.sequence for one in sent]
+    assert all(one.duplicate for one in again)
+    with pytest.raises(EventConflictError, match="was used for another answer"):
+        ranker.clicks(clicked.ranking_id, [second]).result(10)
+    with pytest.raises(EventConflictError, match="was used for another answer"):
+        ranker.feedback(graded.ranking_id, {"d1": 2.0}, event_id="judged").result(10)
+    for ranking_id, event_id in (
+        (clicked.ranking_id, "new"),
+        (graded.ranking_id, "new"),
+        (graded.ranking_id, "judged"),
+    ):
+        with pytest.raises(ExpiredRankingError):
+            ranker.clicks(ranking_id, [first], event_id=event_id)
+    assert ranker.current.answers == 2
+    ranker.close()
+
+
 def test_an_answer_that_cannot_be_logged_may_be_sent_again(ranker, monkeypatch):
     documents, _ = next(searches(1))
     ranked, append = ranker.rank(documents), ranker.thread.log.append
@@ -625,7 +657,7 @@ def test_teams_draft_all_documents_once_and_fairly(m, n, keep, seed):
 
 
 def test_interleaving_is_biased():
-    """Users want the last document alone. The challenger shows it second, the model third: each gets half the clicks."""
+    """Users want the last document alone. The challenger has it second, the model third: each gets half the clicks."""
     rng, clicks = np.random.default_rng(1), [0, 0]
     for _ in range(4000):
         shown = draft_teams(np.array([3.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]), 3, 0, rng)

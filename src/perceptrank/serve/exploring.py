@@ -76,6 +76,9 @@ class Listed(NamedTuple):
         return self._replace(base=self.order, policy=NoExploration.name, propensity=certain, by="", chances={})
 
 
+NOT_SHOWN = Listed([], [], NoExploration.name, np.empty(0), 0, None, False, "", {}, 0)
+
+
 class Explorer:
     """Chooses the lists that a ranker shows."""
 

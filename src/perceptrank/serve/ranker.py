@@ -20,8 +20,14 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import one_query, ready_model, takes_clicks
 from perceptrank.serve.documents import Arranged, Document, arrange, graded, make_example
-from perceptrank.serve.errors import EventConflictError, InvalidRequestError, OverloadedError, ServiceError
-from perceptrank.serve.exploring import Explorer, Listed, Showing
+from perceptrank.serve.errors import (
+    EventConflictError,
+    ExpiredRankingError,
+    InvalidRequestError,
+    OverloadedError,
+    ServiceError,
+)
+from perceptrank.serve.exploring import NOT_SHOWN, Explorer, Listed, Showing
 from perceptrank.serve.learning import MODEL_BYTES, check_bounded
 from perceptrank.serve.log.log import Row, damage
 from perceptrank.serve.log.opening import open_log
@@ -30,6 +36,7 @@ from perceptrank.serve.log.records import (
     AnswerEntry,
     Entry,
     ImpressionEntry,
+    QueryEntry,
     ShownEntry,
     as_bytes,
     as_numbers,
@@ -270,12 +277,28 @@ class ServedRanker:
     ) -> Future[Acknowledgement]:
         """Take the answer to a ranking."""
         with self._answering:
-            waiting = self._rankings.find(ranking_id)
             own = event_id or ranking_id
+            waiting = self._find(ranking_id, own, AnswerEntry)
             future = self._submit(waiting.arranged, grades, own, ranking_id, weight, omit, together)
             if not waiting.said:  # whoever answers by grades says nothing of clicks
                 self._end(waiting, future)
         return future
+
+    def _find(self, ranking_id: str, event_id: str, kind: type[QueryEntry]) -> Waiting:
+        """Return a ranking; if it has expired, what the log has of it, so that an answer sent again is a duplicate."""
+        try:
+            return self._rankings.find(ranking_id)
+        except ExpiredRankingError:
+            entry = self._find_answer(event_id)
+            if not isinstance(entry, kind) or entry.ranking_id != ranking_id:
+                raise
+            return _waiting_of(entry)
+
+    def _find_answer(self, event_id: str) -> Entry | None:
+        """Return the entry of an event id, None if it is not in the log."""
+        with closing(self.thread.log.reader()) as log:
+            event = log.find_events([event_id]).get(event_id)
+            return None if event is None else decode(next(log.rows(event.sequence - 1)).record)
 
     @staticmethod
     def _end(waiting: Waiting, future: Future[Acknowledgement]) -> None:
@@ -307,7 +330,7 @@ class ServedRanker:
         with self._answering:
             if self._is_stopping:
                 raise OverloadedError("the service is stopping", "send it again once it has started")
-            waiting = self._rankings.find(ranking_id)
+            waiting = self._find(ranking_id, event_id or ranking_id, ShownEntry)
             own, seen = _places(waiting, clicks, examined)
             said = digest([ranking_id, sorted(own.items()), sorted(seen.items()), more])
             event_id = event_id or (f"{ranking_id}:{said.hex()}" if more else ranking_id)
@@ -406,13 +429,7 @@ class ServedRanker:
 
     def adopt(self, ranking_id: str, entry: ShownEntry) -> None:
         """Remember a list that may still be clicked, of an earlier start or of a replica that has stopped."""
-        names = None if entry.names is None else tuple(entry.names)
-        propensity, clicks, examined = map(as_numbers, (entry.propensities, entry.clicks, entry.examined))
-        shown = entry.order, entry.base, entry.policy, propensity, entry.coins, entry.user_query
-        listed = Listed(*shown, True, entry.by, entry.chances, entry.version)
-        waiting = Waiting(Arranged(entry.documents, entry.X, names), listed)
-        waiting.said[b""] = _known(clicks), _known(examined)
-        self._rankings.restore(ranking_id, waiting, self.current.names)
+        self._rankings.restore(ranking_id, _waiting_of(entry), self.current.names)
 
     def _log_expired(self) -> None:
         """Log lists that nobody has answered in time: what was not clicked says something too."""
@@ -600,6 +617,18 @@ class ServedRanker:
             "learning": not self.problem,
             "problem": self.problem or self.snapshot_problem,
         }
+
+
+def _waiting_of(entry: QueryEntry) -> Waiting:
+    """Return the ranking that an entry is about, with the clicks that it has."""
+    if not isinstance(entry, ShownEntry):
+        return Waiting(Arranged(entry.documents, entry.X, None), NOT_SHOWN)
+    names = None if entry.names is None else tuple(entry.names)
+    propensity, clicks, examined = map(as_numbers, (entry.propensities, entry.clicks, entry.examined))
+    shown = entry.order, entry.base, entry.policy, propensity, entry.coins, entry.user_query
+    listed = Listed(*shown, True, entry.by, entry.chances, entry.version)
+    said = {b"": (_known(clicks), _known(examined))}
+    return Waiting(Arranged(entry.documents, entry.X, names), listed, said=said)
 
 
 def _known(values: Floats) -> dict[int, float]:

@@ -10,6 +10,7 @@ from typing import Any
 from perceptrank.serve.errors import ReadOnlyError
 from perceptrank.serve.exploring import Explorer
 from perceptrank.serve.log.opening import ranker_names
+from perceptrank.serve.log.records import Entry
 from perceptrank.serve.ranker import TICK, Forward, ServedRanker
 from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.replicas.follower import Follower
@@ -49,6 +50,10 @@ class ReplicaRanker(ServedRanker):
         if ranking_id.startswith(f"{self.start}-"):
             return None
         return self._connect(self.folder.name).answer
+
+    def _find_answer(self, event_id: str) -> Entry | None:
+        """Return none: the primary has the log."""
+        return None
 
     def versions(self) -> list[int]:
         """Return none: the primary has the snapshots."""
