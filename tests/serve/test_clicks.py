@@ -25,7 +25,7 @@ from perceptrank.serve.exploring import Showing
 from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import ImpressionEntry, ShownEntry, as_numbers, decode, encode
 from perceptrank.serve.page.clicks import ClickCounts
-from perceptrank.serve.replay import MANY_IN_A_ROW
+from perceptrank.serve.replay import MANY
 from perceptrank.serve.shadow.evidence import draft_teams
 
 
@@ -337,7 +337,7 @@ def test_a_policy_that_the_learner_cannot_use_is_refused_at_the_start(tmp_path):
         ServedRanker(tmp_path / "r", pr.FairPairsPerceptron(), settings(explore="plackett-luce"))
     with pytest.raises(ValueError, match="explore_share must be a probability"):
         settings(explore_share=1.5)
-    with pytest.raises(ValueError, match="policy must be none, fair-pairs"):
+    with pytest.raises(ValueError, match="explore must be own, none, fair-pairs"):
         settings(explore="nonsense")
 
 
@@ -434,9 +434,9 @@ def test_grades_that_look_like_clicks_earn_a_warning_and_promote_nobody(tmp_path
         challengers={"new": pr.FixedRanker({"text": 1.0, "sales": 1.0})},
     )
     warnings = []
-    for i, (documents, grades) in enumerate(click_like(MANY_IN_A_ROW + 200)):
+    for i, (documents, grades) in enumerate(click_like(MANY + 200)):
         warnings.append(ranker.learn(documents, grades, event_id=str(i)).result(10).warning)
-        if i < MANY_IN_A_ROW:
+        if i < MANY:
             ranker.flush()
     assert warnings[0] == ""
     assert "/v1/clicks" in warnings[-1]
@@ -446,15 +446,18 @@ def test_grades_that_look_like_clicks_earn_a_warning_and_promote_nobody(tmp_path
     assert standing["better"]
     assert "look like clicks" in standings["withheld"]
     assert "look like clicks" in ranker.status()["warning"]
-    ranker.learn(*next((d, r) for d, r in searches(1)), event_id="judged").result(10)  # a grade of 2: no clicks
-    ranker.flush()
-    assert ranker.status()["warning"] == ""
+    for i, (documents, _) in enumerate(searches(MANY)):  # a few grades of 2 may be purchases
+        ranker.learn(documents, {"d0": 2.0}, event_id=f"judged-{i}").result(10)
+        ranker.flush()
+        is_doubtful = i < MANY // 2
+        assert ("look like clicks" in ranker.status()["warning"]) == is_doubtful
+        assert (ranker.current.shadow.promotion is None) == is_doubtful
     ranker.close()
 
 
 def test_whoever_says_that_they_are_judgements_is_not_warned(tmp_path):
     ranker = ServedRanker(tmp_path / "r", settings=settings(judged=True))
-    for i, (documents, grades) in enumerate(click_like(MANY_IN_A_ROW + 10)):
+    for i, (documents, grades) in enumerate(click_like(MANY + 10)):
         assert ranker.learn(documents, grades, event_id=str(i)).result(10).warning == ""
     ranker.flush()
     assert ranker.current.looks_like_clicks
@@ -544,13 +547,37 @@ def test_clipped_clicks_never_promise_too_much(tmp_path):
     model = pr.FixedRanker({"noise": 1.0})
     ranker = ServedRanker(tmp_path / "r", model, settings(explore="plackett-luce:2"), fixed=True)
     ranker.add_challenger("new", pr.FixedRanker({"text": 1.0, "sales": 1.0}), "clicks@1:clip=20").result(10)
-    serve_searches(ranker, searches(300, m=4), places=3, user=pr.clicks.user("informational"))
+    serve_searches(ranker, searches(300, m=4), places=3, user="perfect")
     (standing,) = ranker.standings()["challengers"]
-    clicks = [as_numbers(entry.clicks)[:1].sum() for entry in impressions_of(ranker)]
-    assert standing["incumbent_mean"] == pytest.approx(np.mean(clicks))
+    values = []
+    for entry in impressions_of(ranker):
+        clicked, chance = as_numbers(entry.clicks)[0], as_numbers(entry.propensities)[0]
+        tops = [int(np.argmax(scores)) for scores in (entry.X[:, 2], entry.X[:, 0] + entry.X[:, 1])]
+        weights = [min((entry.order[0] == top) / chance, 20.0) for top in tops]
+        values.append([1 - weights[0] * (1 - clicked), weights[1] * clicked])
+    assert [standing["incumbent_mean"], standing["mean"]] == pytest.approx(np.mean(values, axis=0).tolist())
     assert standing["mean"] > standing["incumbent_mean"]
     with pytest.raises(InvalidRequestError, match="have a largest weight"):
         ranker.add_challenger("bad", model, "clicks@2")
+    ranker.close()
+
+
+@pytest.mark.parametrize("explore", ["shuffle:5", "plackett-luce:1"])
+def test_a_copy_is_not_better_by_clicks(tmp_path, explore):
+    """Not even with a price of exploration, and what is not told by fair preferences promotes nobody."""
+    weights = {"text": 1.0, "sales": 1.0}
+    ranker = ServedRanker(
+        tmp_path / "r", pr.FixedRanker(weights), settings(explore=explore, promote_at=0.05), fixed=True
+    )
+    for name, worse in (("same", 1.0), ("worse", 0.3)):
+        ranker.add_challenger(name, pr.FixedRanker(weights | {"sales": worse}), "clicks@3:clip=10").result(10)
+    serve_searches(ranker, searches(1000))
+    for standing in ranker.standings()["challengers"]:
+        low, _ = standing["interval"]
+        assert low < 0
+        assert not standing["better"]
+        assert standing["answers"] == 1000
+    assert "clicks@3:clip=10, which never promotes" in ranker.standings()["withheld"]
     ranker.close()
 
 
@@ -638,7 +665,7 @@ def test_a_challenger_can_be_interleaved(tmp_path):
     assert standing["mean"] > 0.6
     assert standing["better"]
     assert ranker.current.shadow.promotion is None  # it is biased, so that nobody is promoted by it
-    assert "team-draft" in ranker.standings()["withheld"]
+    assert "new is compared by team-draft, which never promotes" in ranker.standings()["withheld"]
     ranker.close()
     (result,) = verify(tmp_path)
     assert result.is_sound, result.problems
@@ -651,6 +678,9 @@ def test_teams_draft_all_documents_once_and_fairly(m, n, keep, seed):
     shown = draft_teams(scores, scores, n, keep, rng)
     assert shown.order.tolist() == np.argsort(-scores, kind="stable")[:n].tolist()  # two that are equal show theirs
     teams = shown.policy.partition(":")[2]
+    if keep >= min(n, m):
+        assert shown.policy == "none"
+        return
     assert len(teams) == len(shown.order) == min(n, m)
     assert abs(teams.count("0") - teams.count("1")) <= 1
     assert teams.count("-") == min(keep, n, m)
@@ -801,7 +831,7 @@ def test_a_service_starts_as_the_incumbent(tmp_path):
     [
         (["--algorithm", "listwise", "--incumbent", "FILE"], "learns from grades"),
         (["--algorithm", "clicks", "--model", "MODEL"], "give one of them"),
-        (["--explore", "nonsense"], "policy must be none"),
+        (["--explore", "nonsense"], "--explore must be own, none"),
         (["--explore-share", "2"], "--explore-share must be a probability"),
         (["--algorithm", "nothing"], "algorithm must be one of"),
     ],

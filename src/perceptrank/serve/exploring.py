@@ -15,7 +15,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import check_policies, one_query, ready_model, takes_clicks
 from perceptrank.serve.documents import Arranged
 from perceptrank.serve.errors import InvalidRequestError
-from perceptrank.serve.learning import columns_for
+from perceptrank.serve.learning import columns_for, explores
 from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import MOST_PLACES, Settings
 from perceptrank.serve.shadow.evidence import draft_teams
@@ -103,17 +103,13 @@ class Explorer:
         what = msgspec.msgpack.encode([reload, period] if reload else [start, number])
         return int.from_bytes(blake2b(what, digest_size=8, key=self._secret).digest()) >> 1
 
-    def explores(self, learner: Learner) -> bool:
-        """Tell whether lists that a learner ranks are explored."""
-        return takes_clicks(learner) if self._policy is None else self._policy.name != "none"
-
     def list_documents(
         self, current: Current, arranged: Arranged, scores: Floats, ranked: list[int], showing: Showing, coins: int
     ) -> Listed:
         """Choose the documents to show, given the scores that the model ranks by, and its ranking."""
         n, query = showing.places or self._settings.places, showing.user_query
-        explores = showing.explore and self.explores(current.learner)
-        if explores:
+        may_explore = showing.explore and explores(current.learner, self._settings)
+        if may_explore:
             rng = np.random.default_rng(coins)
             if rng.random() < self._settings.explore_share:
                 by, chances, other = self._choose_ranker(current, arranged, rng)
@@ -127,7 +123,7 @@ class Explorer:
                 list_of = drawn.order.tolist(), base, drawn.policy, drawn.propensity, coins, query
                 return Listed(*list_of, True, by, chances, current.version)
         base = ranked[:n]
-        is_shown = explores or showing.shown
+        is_shown = may_explore or showing.shown
         return Listed(
             base, base, NoExploration.name, np.ones(len(base)), coins, query, is_shown, "", {}, current.version
         )

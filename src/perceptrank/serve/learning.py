@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.clicks.policies import KINDS, policy_kind
+from perceptrank.clicks.policies import KINDS, NoExploration, policy_kind
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.kernel.perceptron import KernelPerceptron
 from perceptrank.learners.learner import Learner
@@ -15,6 +15,7 @@ from perceptrank.measures import Measure, ReciprocalRank
 from perceptrank.measures.of_clicks import ClickMeasure
 from perceptrank.serve.errors import InvalidRequestError
 from perceptrank.serve.log.records import AnswerEntry, ImpressionEntry
+from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.evidence import click_values, duel_weight
 from perceptrank.stream.memory import RoomError, limited_room
 from perceptrank.stream.query_stream import QueryStream
@@ -107,6 +108,11 @@ class Answers(NamedTuple):
         relevance = np.concatenate([entry.relevance for entry in self.entries if isinstance(entry, AnswerEntry)])
         offsets = np.cumsum([0, *(len(entry.documents) for entry in self.entries)])
         return [float(not math.isnan(value)) for value in measure.per_query(relevance, relevance, offsets).tolist()]
+
+
+def explores(learner: Learner, settings: Settings) -> bool:
+    """Tell whether lists that a learner ranks are explored: its own exploration is that of click learners."""
+    return takes_clicks(learner) if settings.explore == "own" else settings.explore != NoExploration.name
 
 
 class Learned(NamedTuple):

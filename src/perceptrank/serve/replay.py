@@ -29,7 +29,7 @@ from perceptrank.serve.shadow.shadow import Promotion, Shadow, restore_learner
 
 BLOCK = 64  # answers that are learned at once; rankings meanwhile are by the model before them
 MOST_CLICKED = 3  # documents with grade 1 in an answer that may be clicks
-MANY_IN_A_ROW = 20  # such answers, from which on grades look like clicks
+MANY = 20  # such answers more than there are others, each of which counts as two, from which on grades look like clicks
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Current:
     answers: int = 0  # with grades, or with clicks
     impressions: int = 0  # those with clicks
     notes: int = 0  # of lists that were shown, before all their clicks were known
-    like_clicks: int = 0  # newest answers in a row with grades that may be clicks
+    like_clicks: int = 0  # answers with grades that may be clicks, less twice the others; from 0 to 2 MANY
     refused: int = 0  # answers that it could not learn from
     refusal: str = ""  # the last reason
     open: dict[str, int] = field(default_factory=dict)  # rankings with such a note, and its number; never changed
@@ -63,13 +63,13 @@ class Current:
 
     @property
     def looks_like_clicks(self) -> bool:
-        """True if grades seem to be clicks: for long, all were 0, but for a few that were 1."""
-        return self.like_clicks >= MANY_IN_A_ROW
+        """True if grades seem to be clicks: in most of the newest answers all are 0, but for a few that are 1."""
+        return self.like_clicks >= MANY
 
     @property
     def has_real_grades(self) -> bool:
         """True if grades do not look like clicks, nor have all of them so far."""
-        return self.like_clicks < min(MANY_IN_A_ROW, max(1, self.answers - self.impressions))
+        return self.like_clicks < min(MANY, max(1, self.answers - self.impressions))
 
     @property
     def takes_missing(self) -> bool:
@@ -168,10 +168,11 @@ class Current:
             is_noted = not closed.isdisjoint(self.open)
             still = {key: number for key, number in self.open.items() if key not in closed} if is_noted else self.open
             return replace(after, impressions=self.impressions + len(logged), open=still)
-        run = self.like_clicks
+        like_clicks = self.like_clicks
         for _, entry in logged:
-            run = run + 1 if isinstance(entry, AnswerEntry) and may_be_clicks(entry) else 0
-        return replace(after, like_clicks=run)
+            change = 1 if isinstance(entry, AnswerEntry) and may_be_clicks(entry) else -2
+            like_clicks = min(max(like_clicks + change, 0), 2 * MANY)
+        return replace(after, like_clicks=like_clicks)
 
     def after_all(self, entries: Sequence[tuple[Row, Entry]]) -> "Current":
         """Return the model after several entries, the same as after one after the other.

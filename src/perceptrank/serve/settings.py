@@ -42,9 +42,9 @@ class Settings:
     explore_share : float
         Share of the rankings that are explored.
     challenger_share : float or None
-        Share of the explored rankings that are those of a challenger instead, if it is compared by fair preferences: it
-        takes lists of both to tell which is better, as many of the model, all by fair pairs. By default 0.1 if
-        challengers are promoted automatically, else 0.
+        Share of the explored rankings that challengers rank, if they are compared by fair preferences. These need as
+        many lists of the model; all of them are explored by fair pairs. With several challengers, they share it. By
+        default 0.1 if challengers are promoted automatically, else 0.
     places : int
         How many documents are shown, if the request does not say.
     judged : bool
@@ -74,23 +74,29 @@ class Settings:
     judged: bool = False
 
     def __post_init__(self) -> None:
-        _check_positive(self, "promote_at", "explore", "judged", "challenger_share")
+        _check_positive(self, "promote_at", "explore", "judged", "challenger_share", "explore_share")
         for name in ("shadow_error", "promote_at"):
             if (value := getattr(self, name)) is not None and not value < 1:
                 raise ParameterError(name, "must be a probability < 1", value)
-        if not self.explore_share <= 1:
-            raise ParameterError(
-                "explore_share", "must be a probability > 0; explore='none' explores nothing", self.explore_share
-            )
-        if not 0 <= self.shown_challengers <= 0.5:
-            raise ParameterError("challenger_share", "must be from 0 to 0.5", self.challenger_share)
-        check_positive_whole("places", self.places)
+        share = self.explore_share
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+            raise ParameterError("explore_share", "must be a probability > 0; explore='none' explores nothing", share)
+        share = self.shown_challengers
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 0.5:
+            raise ParameterError("challenger_share", "must be a number from 0 to 0.5", share)
+        for field in fields(self):
+            if field.type == "int":
+                check_positive_whole(field.name, getattr(self, field.name))
         if self.places > MOST_PLACES:
             raise ParameterError("places", f"must be at most {MOST_PLACES}", self.places)
         if not isinstance(self.judged, bool):
             raise ParameterError("judged", "must be true or false", self.judged)
-        if self.explore != "own":
-            policy(self.explore)
+        try:
+            if self.explore != "own":
+                policy(self.explore)
+        except ValueError:
+            choices = "own, none, fair-pairs, plackett-luce:TEMPERATURE with a temperature > 0, shuffle:K with K > 0, or uniform:SHARE"
+            raise ParameterError("explore", f"must be {choices}", self.explore) from None
 
     @property
     def shown_challengers(self) -> float:

@@ -7,19 +7,21 @@ from typing import Any
 
 import msgspec
 
+from perceptrank.clicks.policies import FairPairs
 from perceptrank.io.model_file import model_text
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import takes_clicks
 from perceptrank.measures import parse
+from perceptrank.measures.of_clicks import ExpectedClicks
 from perceptrank.serve.errors import InvalidRequestError, TooLargeError, UnknownError
-from perceptrank.serve.learning import check_bounded, check_width
+from perceptrank.serve.learning import check_bounded, check_width, explores
 from perceptrank.serve.log.opening import NAME
 from perceptrank.serve.log.records import ChallengerEntry, Entry, PromotionEntry, RemovalEntry
 from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.evidence import unit_of
 from perceptrank.serve.shadow.shadow import Challenger, Promotion, Shadow, check_measure
-from perceptrank.serve.submissions import check_features
+from perceptrank.serve.submissions import check_features, check_promotion
 from perceptrank.stream.memory import RoomError
 
 MOST_CHALLENGERS = 16
@@ -27,8 +29,14 @@ NEVER_SHOWN = (
     "lists of challengers are never shown, and without them fair preferences cannot tell which is better: set "
     "challenger_share, to 0.1 for example"
 )
-INTERLEAVED = (
-    "no challenger is promoted by team-draft, which is biased: compare it by preferences, or promote it by hand"
+ONLY_PREFERENCES = (
+    "challenger {} is compared by {}, which never promotes: compare it by preferences, or promote it by hand"
+)
+NOT_EXPLORED = (
+    "lists are not explored, so that clicks do not tell which ranker is better: set explore to fair-pairs, for example"
+)
+NO_VALUE = (
+    "challenger {} is compared by {}, which swaps of neighbours do not tell: set explore to shuffle:10, for example"
 )
 _LARGEST = 1e300  # evidence that is shown
 LIKE_CLICKS = (
@@ -161,6 +169,7 @@ def check_addition(name: str, measure: str | None, *, explored: bool) -> Callabl
         check_features(f"the challenger {name!r}", model.model, current)
         if current.n_features is not None:
             check_challenger_width(name, model, current.n_features, current.names)
+            check_promotion(model, current, fixed=not model.learns)
         by_clicks = explored or takes_clicks(model) or takes_clicks(current.learner)
         return _addition(name, measure=checked or ("preferences" if by_clicks else "ndcg@10"), model=model)
 
@@ -189,6 +198,7 @@ def make_promotion(current: Current, name: str) -> Entry:
     if (challenger := current.shadow.challengers[name]).is_stopped:
         raise InvalidRequestError(f"the challenger {name!r} {challenger.refusal}", "remove it, or promote another")
     check_features(f"the challenger {name!r}", challenger.learner.model, current)
+    check_promotion(challenger.learner, current, fixed=not challenger.learner.learns)
     return PromotionEntry(time.time_ns(), name, None)
 
 
@@ -202,13 +212,22 @@ def due_promotion(current: Current, settings: Settings) -> PromotionEntry | None
 
 
 def _why_withheld(current: Current, settings: Settings) -> str:
-    if any(each.can_be_shown for each in current.shadow.challengers.values()) and not settings.shown_challengers:
-        return NEVER_SHOWN
-    if settings.promote_at is None:
-        return ""
-    if any(each.is_interleaved for each in current.shadow.challengers.values()):
-        return INTERLEAVED
-    return "" if may_promote_by_grades(current, settings) else LIKE_CLICKS
+    """Say why challengers cannot be found better, or are not promoted if they are; empty if they can and are."""
+    challengers, reasons = current.shadow.challengers, list[str]()
+    by_clicks = {name: each.measure for name, each in challengers.items() if each.is_by_clicks}
+    if by_clicks and not explores(current.learner, settings):
+        reasons.append(NOT_EXPLORED)
+    elif any(each.can_be_shown for each in challengers.values()) and not settings.shown_challengers:
+        reasons.append(NEVER_SHOWN)
+    estimated = [name for name, each in by_clicks.items() if isinstance(parse(each), ExpectedClicks)]
+    if estimated and (settings.explore == FairPairs.name or settings.shown_challengers >= 0.5):
+        reasons.append(NO_VALUE.format(estimated[0], by_clicks[estimated[0]]))
+    if settings.promote_at is not None:
+        reasons += [
+            ONLY_PREFERENCES.format(name, by_clicks[name]) for name in by_clicks if not challengers[name].promotes
+        ]
+        reasons += [] if may_promote_by_grades(current, settings) else [LIKE_CLICKS]
+    return "; ".join(reasons)
 
 
 def grades_are_doubtful(current: Current, settings: Settings) -> bool:

@@ -12,14 +12,14 @@ model ranks, half by lists that the challenger ranks: whoever corrects the other
 explored in the same way, by fair pairs: of lists that are hardly random, there would be hardly any preferences.
 
 Interleaving is for those who ask for it: the model and a challenger put a list together, and the clicks on each one's
-documents are compared. It is biased, so that nobody is promoted by it.
+documents are compared. It is biased. Only grades and fair preferences promote a challenger.
 """
 
 import math
 
 import numpy as np
 
-from perceptrank.clicks.policies import Shown
+from perceptrank.clicks.policies import NoExploration, Shown
 from perceptrank.evaluation.off_policy import agreed_preferences, weigh_places
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure
@@ -30,11 +30,13 @@ from perceptrank.stream.query_stream import QueryStream
 
 
 def click_values(measure: ClickMeasure, stream: QueryStream, scores: Floats, *, ranks: bool) -> list[float]:
-    """Return a value from 0 to 1 for each impression, NaN where nothing random was shown.
+    """Return a value for each impression, NaN where nothing random was shown: from 0 to 1, unless it is an estimate.
 
-    For `clicks@k:clip=C` it is the clicks on the first k places in units of k C: as shown, of the model that ranks; as
-    estimated with weights of at most C, of another. Clipping only lowers an estimate: what it says for a challenger
-    holds. For `team-draft` it is the share of the clicks on the ranker's own documents.
+    For `clicks@k:clip=C` it estimates the clicks on the first k places by weights w of at most C. The sum of w c can
+    only be too low, which is what a challenger gets. The model that ranks gets the sum of 1 - w (1 - c), which can only
+    be too high, as it counts what is not clicked. So whatever this says for a challenger holds. Values are in units of
+    k (2 C - 1), by which they differ by at most 1. For `team-draft` it is the share of the clicks that go to documents
+    of the ranker.
     """
     clicked = stream.clicked
     assert clicked is not None
@@ -43,8 +45,9 @@ def click_values(measure: ClickMeasure, stream: QueryStream, scores: Floats, *, 
     if not isinstance(measure, ExpectedClicks):
         return list(agreed_preferences(stream, clicked, scores, bounded=True).tolist())
     weights, _, clicks, present = weigh_places(stream, clicked, scores, measure.n_places)
-    weights = present if ranks else np.minimum(weights, measure.clip)
-    values = (weights * clicks).sum(axis=1) / unit_of(measure)
+    weights = np.minimum(weights, measure.clip)
+    values = (1 - weights * (1 - clicks) if ranks else weights * clicks) * present
+    values = values.sum(axis=1) / unit_of(measure)
     return list(np.where(present.any(axis=1), values, math.nan).tolist())
 
 
@@ -55,6 +58,8 @@ def draft_teams(scores: Floats, others: Floats, n: int, keep: int, rng: np.rando
     """
     choices = [np.argsort(-each, kind="stable").tolist() for each in (scores, others)]
     order = choices[0][:n][:keep]
+    if len(order) == min(n, len(scores)):
+        return Shown(np.array(order), np.ones(len(order)), NoExploration.name)
     teams = "-" * len(order)
     while (n_left := min(n, len(scores)) - len(order)) > 0:
         first = int(rng.integers(2))
@@ -95,4 +100,4 @@ def duel_weight(measure: Measure, entry: ShownEntry, name: str, since: int) -> f
 
 def unit_of(measure: object) -> float:
     """Return how many clicks per list a value of 1 stands for; 1 for measures that have no such unit."""
-    return measure.n_places * measure.clip if isinstance(measure, ExpectedClicks) else 1.0
+    return measure.n_places * (2 * measure.clip - 1) if isinstance(measure, ExpectedClicks) else 1.0

@@ -73,6 +73,11 @@ class Challenger:
         return is_ready and not self.is_stopped and isinstance(parse(self.measure), (FairPreferences, TeamDraft))
 
     @property
+    def promotes(self) -> bool:
+        """True if it may be promoted by what it is compared by: grades, or of clicks fair preferences alone."""
+        return not self.is_by_clicks or isinstance(parse(self.measure), FairPreferences)
+
+    @property
     def is_interleaved(self) -> bool:
         """True if its documents are shown in one list with those of the model that ranks."""
         return isinstance(parse(self.measure), TeamDraft)
@@ -174,12 +179,12 @@ class Shadow:
     def better(self, error: float, *, by_clicks: bool = False) -> str | None:
         """Return the name of the challenger with most evidence among those shown to be better; None without any.
 
-        With `by_clicks`, only measures of clicks count; interleaving never does, as it is biased.
+        With `by_clicks`, only fair preferences count.
         """
         shown = [
             (each.compared.log_evidence, name)
             for name, each in self.challengers.items()
-            if each.is_better(error) and not each.is_interleaved and (not by_clicks or each.is_by_clicks)
+            if each.is_better(error) and each.promotes and (not by_clicks or each.is_by_clicks)
         ]
         return max(shown, default=(0.0, None))[1]
 
