@@ -47,9 +47,7 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "bins, 64": listwise("bins:n_bins=64"),
     "bins, thermometer": listwise("bins:kind=thermometer"),
     "auto+bins": listwise("auto+bins"),
-    "auto, random-fourier": listwise("auto", "random-fourier"),
     "auto, fastfood": listwise("auto", "fastfood"),
-    "auto, random-relu": listwise("auto", "random-relu"),
     "bins, fastfood": listwise("bins", "fastfood"),
     DEFAULT: listwise("auto+bins", "fastfood"),
     "auto+bins, fastfood 8192": listwise("auto+bins", "fastfood:n_features=8192"),
@@ -187,8 +185,7 @@ def equal_time(options: argparse.Namespace) -> None:
         makers[f"kernel, budget {n}"] = lambda n=n: pr.KernelPerceptron(budget=n)
         makers[f"kernel, minimax, budget {n}"] = lambda n=n: pr.KernelPerceptron(rule="minimax", budget=n)
     for n in (128, 512, 2048, 8192):
-        makers[f"random-fourier alone, {n}"] = listwise("auto", pr.RandomFourier(n, beside=False))
-        makers[f"random-fourier, {n}"] = listwise("auto", pr.RandomFourier(n))
+        makers[f"fastfood alone, {n}"] = listwise("auto", pr.Fastfood(n, beside=False))
         makers[f"fastfood, {n}"] = listwise("auto", pr.Fastfood(n))
     for name, sample in read_sets(options.sets):
         blocks = list(pr.teacher_stream(sample, options.queries))

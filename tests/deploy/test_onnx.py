@@ -34,12 +34,10 @@ TRANSFORMS = [
     pr.Join(["running", "clip"], pr.Chain("running", "signed-log", "query-zscore")),
     pr.Missing(indicator=True),
     [pr.Missing(7.5), "auto"],
-    ["auto", pr.RandomFourier(70)],
-    ["running", pr.RandomFourier(64, width=3.0, beside=False, orthogonal=False)],
     ["auto", pr.Fastfood(70)],
-    ["auto", pr.RandomRelu(33)],
-    pr.Join("query-rank", ["running", pr.RandomRelu(32, bias=0.0, beside=False)]),
-    ["bins", pr.RandomFourier(64)],
+    ["running", pr.Fastfood(64, width=3.0, beside=False)],
+    pr.Join("query-rank", ["running", pr.Fastfood(32, norm=2.0, beside=False)]),
+    ["bins", pr.Fastfood(64)],
     ["auto+bins:kind=thermometer", pr.Fastfood(64)],
 ]
 

@@ -19,7 +19,7 @@ CHAINS = {
     "running": "running",
     "missing-bins": ["missing", "bins"],
     "hash": "hash",
-    "fourier": ["query-zscore", "random-fourier:n_features=8"],
+    "fastfood": ["query-zscore", "fastfood:n_features=8"],
 }
 
 

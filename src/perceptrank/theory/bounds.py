@@ -335,7 +335,7 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
     return check_not_negative("largest_loss", largest_loss) * (size + 2 * doublings * math.log(2))
 
 
-def random_features(*, error: float, chance: float, n_documents: int, n_together: int = 1) -> int:
+def random_features(*, error: float, chance: float, n_documents: int, n_together: int) -> int:
     """Return how many random Fourier features suffice for the Gaussian kernel of any n documents.
 
     The smallest even D ≥ 4 b / error² ln(n (n - 1) / chance) with D / 2 a multiple of b. Then, with probability at
@@ -352,14 +352,14 @@ def random_features(*, error: float, chance: float, n_documents: int, n_together
     n_documents : int
         n, at least 2.
     n_together : int
-        b, the number of directions drawn together: 1 for `RandomFourier(orthogonal=False)`; with orthogonal directions
-        the number of features, for `Fastfood` rounded up to a power of 2. The bound is then loose, since it ignores the
-        gain from orthogonality.
+        b, the number of directions drawn together: for `Fastfood` the number of features, rounded up to a power of 2,
+        and at least 8; 1 if all are independent. The bound is loose for larger b, since it counts those that are drawn
+        together as one.
 
     Examples
     --------
-    >>> random_features(error=0.1, chance=0.01, n_documents=100)
-    5524
+    >>> random_features(error=0.1, chance=0.01, n_documents=100, n_together=8)
+    44192
     """
     eps, n = check_positive("error", error), check_positive_whole("n_documents", n_documents, least=2)
     if not (delta := check_positive("chance", chance)) < 1:

@@ -77,7 +77,7 @@ def named_transforms() -> dict[str, type[Transform]]:
     --------
     >>> list(named_transforms())  # doctest: +NORMALIZE_WHITESPACE
     ['bins', 'clip', 'fastfood', 'hash', 'missing', 'query-minmax', 'query-normal', 'query-rank', 'query-zscore',
-     'random-fourier', 'random-relu', 'running', 'running-spread', 'signed-log']
+     'running', 'running-spread', 'signed-log']
     """
     return {name: kind for name, kind in REGISTRY.all().items() if not kind.wraps}
 
