@@ -7,6 +7,7 @@ import threading
 import time
 from itertools import count
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,13 +21,20 @@ import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.serve import ServedRanker, Settings, verify
 from perceptrank.serve.documents import Document
-from perceptrank.serve.errors import EventConflictError, ExpiredRankingError, InvalidRequestError, OverloadedError
+from perceptrank.serve.errors import (
+    EventConflictError,
+    ExpiredRankingError,
+    FeatureMismatchError,
+    InvalidRequestError,
+    OverloadedError,
+)
 from perceptrank.serve.exploring import Showing
 from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import ImpressionEntry, ShownEntry, as_numbers, decode, encode
 from perceptrank.serve.page.clicks import ClickCounts
 from perceptrank.serve.replay import MANY
 from perceptrank.serve.shadow.evidence import draft_teams
+from perceptrank.serve.submissions import Answer
 
 
 def named(m):
@@ -121,10 +129,38 @@ def test_a_session_sees_the_same_list_again(tmp_path):
     ranker.clicks(repeated.ranking_id, repeated.order[3:4]).result(10)
     ranker.flush()
     assert ranker.current.learner.n_updates == n_updates
-    # A twin that knows the secret, as a replica does, draws the same list.
-    waiting = ranker._rankings.find(first.ranking_id)
-    assert ranker._explorer.draw_coins(waiting.reload, 5, 7) == waiting.listed.coins
     ranker.close()
+
+
+def test_a_session_sees_the_same_list_after_a_restart_and_in_other_processes(tmp_path):
+    asked, shown = next(searches(1, seed=9, m=30))[0], Showing(session="s", user_query="boots")
+    ranker = ServedRanker(tmp_path / "r", pr.PDGD(), QUIET)
+    serve_searches(ranker, searches(20))
+    first = ranker.rank(asked, shown)
+    twin = ServedRanker(tmp_path / "twin", pr.PDGD(), QUIET)  # a process that knows the secret, as workers do
+    twin._explorer, twin.thread._current = ranker._explorer, ranker.current
+    other = twin.rank(asked, shown)
+    assert other.order[:10] == first.order[:10]
+    twin.close()
+    ranker.close()
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET)
+    again = ranker.rank(asked, shown)
+    assert (again.ranking_id, again.order[:10]) == (first.ranking_id, first.order[:10])
+    ranker.clicks(first.ranking_id, first.order[2:3]).result(10)
+    # The other process logs it under an id of its own: nothing is learned twice from the same coins.
+    (entry,) = [entry for entry in impressions_of(ranker) if entry.ranking_id == first.ranking_id]
+    ranker.flush()
+    n_updates = ranker.current.learner.n_updates
+    copied = msgspec.structs.replace(entry, ranking_id="other", event_id="other")
+    ranker.thread.submit([answer := Answer(copied, None)])
+    assert not answer.future.result(10).duplicate
+    ranker.flush()
+    (logged,) = [entry for entry in impressions_of(ranker) if entry.ranking_id == "other"]
+    assert (logged.policy, logged.order, logged.base) == ("none", entry.order, entry.order)
+    assert ranker.current.learner.n_updates == n_updates
+    ranker.close()
+    result = next(result for result in verify(tmp_path) if result.name == "r")
+    assert result.is_sound, result.problems
 
 
 def test_a_list_that_nobody_clicked_is_learned_from_when_it_expires(tmp_path):
@@ -162,7 +198,7 @@ def test_clicks_one_by_one_are_learned_together(tmp_path):
         last.event_id, last.sequence, True
     )
     assert again.clicks(ranked.ranking_id, [a], more=True).result(10).duplicate
-    with pytest.raises(EventConflictError, match="all said before"):
+    with pytest.raises(EventConflictError, match="already has its final clicks"):
         again.clicks(ranked.ranking_id, [a], event_id="other").result(10)
     with pytest.raises(EventConflictError, match="another answer"):
         again.clicks(ranked.ranking_id, [a]).result(10)
@@ -303,10 +339,10 @@ def test_temperature_is_in_units_of_the_spread_of_scores(tmp_path):
         (["nobody"], {}, "'nobody' was not ranked"),
         ({"nobody": 0.0}, {}, "'nobody' was not ranked"),
         (None, {}, "was ranked, but not shown among the first 5"),
-        ({"d0": 2.0}, {}, "clicks must be from 0 to 1, got 2.0"),
-        ({"d0": math.nan}, {}, "clicks must be from 0 to 1, got nan"),
-        ([], {"examined": 6}, "examined must be a place from 0 to 5, got 6"),
-        ([], {"examined": -1}, "examined must be a place from 0 to 5, got -1"),
+        ({"d0": 2.0}, {}, "clicks must be numbers from 0 to 1, got 2.0"),
+        ({"d0": math.nan}, {}, "clicks must be numbers from 0 to 1, got nan"),
+        ([], {"examined": 6}, "examined must be ids, or a whole number from 0 to 5, .* got 6"),
+        ([], {"examined": -1}, "examined must be ids, or a whole number from 0 to 5, .* got -1"),
         ([], {"examined": ["nobody"]}, "examined must be of documents that were shown"),
     ],
 )
@@ -335,8 +371,15 @@ def test_one_document_ties_and_constant_features(ranker):
 def test_a_policy_that_the_learner_cannot_use_is_refused_at_the_start(tmp_path):
     with pytest.raises(InvalidRequestError, match="set explore to own"):
         ServedRanker(tmp_path / "r", pr.FairPairsPerceptron(), settings(explore="plackett-luce"))
-    with pytest.raises(ValueError, match="explore_share must be a probability"):
-        settings(explore_share=1.5)
+    ServedRanker(tmp_path / "r", pr.ClickPerceptron(), QUIET).close()  # no log was begun
+    for share in (1.5, 0, True, "0.5"):
+        with pytest.raises(ValueError, match="explore_share must be a probability"):
+            settings(explore_share=share)
+    for share in (0.6, -1, False, "0.1"):
+        with pytest.raises(ValueError, match="challenger_share must be a number from 0 to"):
+            settings(challenger_share=share)
+    with pytest.raises(ValueError, match="rankings must be"):
+        settings(rankings=0.5)
     with pytest.raises(ValueError, match="explore must be own, none, fair-pairs"):
         settings(explore="nonsense")
 
@@ -387,6 +430,38 @@ def test_clicks_that_were_refused_are_not_learned(ranker):
     ranker.flush()
     (entry,) = impressions_of(ranker)
     assert as_numbers(entry.clicks)[:4].tolist() == [1, 0, 1, 0]
+
+
+def test_clicks_that_were_refused_are_not_learned_with_the_others(ranker):
+    documents, _ = next(searches(1))
+    ranked, together = ranker.rank(documents), []
+    first, second, third = ranked.order[:3]
+    sent = [ranker.clicks(ranked.ranking_id, [first], more=True, event_id="e1", together=together)]
+    with pytest.raises(EventConflictError, match="the event_id 'e1' was used for another answer"):
+        ranker.clicks(ranked.ranking_id, [second], more=True, event_id="e1", together=together)
+    sent.append(ranker.clicks(ranked.ranking_id, [third], event_id="e2", together=together))
+    ranker.submit(together)
+    assert [one.result(10).duplicate for one in sent] == [False, False]
+    entry = impressions_of(ranker)[-1]
+    clicked = [entry.documents[row] for row, value in zip(entry.order, as_numbers(entry.clicks), strict=True) if value]
+    assert sorted(clicked) == sorted([first, third])
+
+
+@pytest.mark.parametrize("ending", ["::end", ":expired", ":open:7"])
+def test_event_ids_of_the_service_itself_are_refused(ranker, ending):
+    documents, _ = next(searches(1))
+    ranked = ranker.rank(documents)
+    for answer in (ranker.clicks, lambda key, ids, event_id: ranker.feedback(key, {"d1": 1}, event_id=event_id)):
+        with pytest.raises(InvalidRequestError, match="event_id must not have ::end"):
+            answer(ranked.ranking_id, [], event_id=f"{ranked.ranking_id}{ending}")
+    ranker.clicks(ranked.ranking_id, []).result(10)
+
+
+def test_what_was_clicked_was_examined(ranker):
+    documents, _ = next(searches(1))
+    ranked = ranker.rank(documents)
+    ranker.clicks(ranked.ranking_id, ranked.order[2:3], examined=1).result(10)
+    assert as_numbers(impressions_of(ranker)[-1].examined).tolist()[:4] == [1, 0, 1, 0]
 
 
 def test_features_of_a_note_keep_their_names(tmp_path):
@@ -695,6 +770,35 @@ def test_interleaving_is_biased():
     assert clicks[0] == pytest.approx(2000, abs=150)
 
 
+def test_a_challenger_that_cannot_rank_is_refused(tmp_path):
+    ranker = ServedRanker(tmp_path / "r", pr.FixedRanker({"text": 1.0}), settings(explore="fair-pairs"), fixed=True)
+    early = pr.FixedRanker({"nothing": 1.0})
+    ranker.add_challenger("early", early).result(10)
+    serve_searches(ranker, searches(5))
+    with pytest.raises(FeatureMismatchError, match="no weights for the ranker"):
+        ranker.add_challenger("late", early).result(10)
+    with pytest.raises(FeatureMismatchError, match="no weights for the ranker"):
+        ranker.promote_challenger("early").result(10)
+    ranker.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "measure", "reason"),
+    [
+        ({"explore": "own"}, "preferences", "lists are not explored"),
+        ({"explore": "none"}, "team-draft", "lists are not explored"),
+        ({"explore": "fair-pairs", "challenger_share": 0.1}, "clicks@3:clip=10", "swaps of neighbours do not tell"),
+        ({"explore": "fair-pairs", "challenger_share": 0.1}, "preferences", ""),
+    ],
+)
+def test_comparisons_that_cannot_be_made_say_why(tmp_path, more, measure, reason):
+    ranker = ServedRanker(tmp_path / "r", pr.FixedRanker({"text": 1.0}), settings(**more), fixed=True)
+    ranker.add_challenger("new", pr.FixedRanker({"sales": 1.0}), measure).result(10)
+    assert reason in ranker.standings()["withheld"]
+    assert bool(reason) == bool(ranker.standings()["withheld"])
+    ranker.close()
+
+
 def test_without_lists_of_challengers_there_is_no_evidence(tmp_path):
     ranker = ServedRanker(
         tmp_path / "r",
@@ -794,7 +898,7 @@ def test_over_http(nursery, tmp_path):
             "duplicate": False,
         }
         assert client.clicks(ranking_id, {shown[1]: 1}, **answer)["duplicate"]
-        with pytest.raises(EventConflictError, match="all said before"):
+        with pytest.raises(EventConflictError, match="already has its final clicks"):
             client.clicks(ranking_id, [], event_id="f")
         with pytest.raises(InvalidRequestError, match="places"):
             client.rank(features, places=0)

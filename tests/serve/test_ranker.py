@@ -186,7 +186,7 @@ def test_unknown_and_expired_rankings(tmp_path):
     ranker.close()
     again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert again.feedback(ids[3], made[3][1]).result(10).duplicate
-    with pytest.raises(ExpiredRankingError, match="beyond a restart only if"):
+    with pytest.raises(ExpiredRankingError, match="survive a restart only if"):
         again.feedback(ids[2], made[2][1])
     again._rankings._clock = lambda: time.monotonic() + 3601
     late = again.rank(made[0][0]).ranking_id

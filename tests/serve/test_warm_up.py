@@ -212,3 +212,14 @@ def test_a_first_start_ranks_before_it_learns_and_a_warm_one_compiles_nothing(tm
             assert send(running, "POST", "/v1/learn", answer)[0] == 200
     said += stopped(process)
     assert not [one for one in said if "compiling" in one["message"]]
+
+
+@pytest.mark.parametrize("incumbent", [pr.FixedRanker({"text": 1.0, "sales": 2.0}), pr.ListwisePerceptron()])
+def test_a_safe_start_is_compiled_ahead(incumbent, caplog):
+    if incumbent.learns:
+        incumbent.learn_one([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]], [1, 0])
+    learner = pr.ClickPerceptron(production="score", transforms=[pr.ScoreOf(incumbent), "auto"])
+    with caplog.at_level(logging.INFO, "perceptrank.serve"):
+        warm_up(Current(learner))
+    assert not caplog.records
+    assert make_example(Current(learner)).X.shape[1] == (3 if incumbent.learns else 2)

@@ -24,6 +24,7 @@ from perceptrank.io.letor.words import (
 )
 from perceptrank.kernels.arrays import Bytes, Floats, IntRows
 from perceptrank.kernels.compiled import compiled, helper, helper_inlined
+from perceptrank.learners.score_of import ScoreOf
 from perceptrank.serve.errors import FeatureMismatchError, InvalidRequestError, TooLargeError, UnknownError
 from perceptrank.serve.replay import Current
 from perceptrank.stream.validation import read_only
@@ -112,8 +113,11 @@ class _Query(msgspec.Struct, kw_only=True):
 
 def make_example(current: Current) -> Arranged:
     """Return two documents that a model takes, read as those of requests are, so that the compiled code is there."""
-    names = current.names or current.learner.model.beginning.features
-    n = current.n_features or len(names or "ab")
+    model = current.learner.model
+    starts = [model, *(each.ranker.model for each in model.transforms if isinstance(each, ScoreOf))]
+    own = (each.feature_names or each.beginning.features for each in starts)
+    names = current.names or next(filter(None, own), None)
+    n = current.n_features or len(names or "") or max(each.n_inputs for each in starts) or 2
     X = np.zeros((2, n))
     X[0, 0] = 1.0
     documents = Arranged(["1", "2"], X, names).as_documents()

@@ -94,14 +94,15 @@ class Explorer:
             except ValueError as error:
                 raise InvalidRequestError(str(error), "set explore to own, or to a policy that it takes") from None
 
-    def draw_coins(self, reload: bytes, start: int, number: int) -> int:
-        """Return the seed of a list: the same for what stands for a session's query, for a while, in all processes.
+    def draw_coins(self, *what: bytes | int) -> int:
+        """Return the seed of a list, by what it stands for, such as the start of the process and its number."""
+        content = msgspec.msgpack.encode(what)
+        return int.from_bytes(blake2b(content, digest_size=8, key=self._secret).digest()) >> 1
 
-        Without that, it is that of the ranking alone, by its number and the start of the process.
-        """
+    def draw_session(self, query: bytes) -> tuple[int, int]:
+        """Return the seed of what a session asks for, the same for a while in all processes, and the one before it."""
         period = int(time.time() // self._settings.ranking_seconds)
-        what = msgspec.msgpack.encode([reload, period] if reload else [start, number])
-        return int.from_bytes(blake2b(what, digest_size=8, key=self._secret).digest()) >> 1
+        return self.draw_coins(query, period), self.draw_coins(query, period - 1)
 
     def list_documents(
         self, current: Current, arranged: Arranged, scores: Floats, ranked: list[int], showing: Showing, coins: int

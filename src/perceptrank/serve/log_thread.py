@@ -34,6 +34,7 @@ from perceptrank.serve.log.log import Addition, Log, Row, all_lost
 from perceptrank.serve.log.records import (
     Entry,
     FixedEntry,
+    ImpressionEntry,
     ModelEntry,
     NamesEntry,
     PromotionEntry,
@@ -117,7 +118,7 @@ class LogThread:
         elif learner is not None and (_text(learner), fixed) != self._beginning():
             raise InvalidRequestError(
                 f"{self._folder} has a log already, which began with another model",
-                "leave --model and --incumbent out to go on with it, or promote the model",
+                "leave --model, --incumbent and --algorithm out to go on with it, or promote the model",
             )
         elif not self.problem:
             try:
@@ -295,8 +296,9 @@ class LogThread:
         entries: list[Entry] = []
         outcomes: list[tuple[Answer, Acknowledgement | ServiceError]] = []
         new: dict[str, tuple[int, bytes]] = {}
-        ends = [answer.entry.end_id for answer in answers if isinstance(answer.entry, ShownEntry)]
-        before = self.log.find_events([*(answer.entry.event_id for answer in answers), *ends])
+        shown = [answer.entry for answer in answers if isinstance(answer.entry, ShownEntry)]
+        of_lists = [key for entry in shown for key in (entry.end_id, entry.coins_id) if key]
+        before = self.log.find_events([*(answer.entry.event_id for answer in answers), *of_lists])
         # Answers that are being learned from have the features that the model has before.
         current = self.current
         names, n_features, last = current.names, current.n_features, self._logged
@@ -309,6 +311,8 @@ class LogThread:
             if isinstance(entry, ShownEntry) and (end := new.get(entry.end_id) or before.get(entry.end_id)):
                 outcomes.append((answer, answered_before(entry, end)))
                 continue
+            if isinstance(entry, ImpressionEntry) and (entry.coins_id in new or entry.coins_id in before):
+                entry = entry.as_repeated()  # a session has seen this list before, under another id
             if n_features is None:
                 if (refusal := _check_features(current, width, answer.names)) is not None:
                     outcomes.append((answer, refusal))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import sqlite3
 import threading
 import time
@@ -56,7 +57,7 @@ from perceptrank.serve.shadow.challengers import (
     make_removal,
 )
 from perceptrank.serve.snapshots import Snapshots
-from perceptrank.serve.submissions import Acknowledgement, Answer, EntryRequest, Mark, check_promotion
+from perceptrank.serve.submissions import Acknowledgement, Answer, EntryRequest, Mark, check_promotion, conflict
 from perceptrank.stream.memory import limited_room
 
 NOTHING_LEARNED = (
@@ -65,6 +66,7 @@ NOTHING_LEARNED = (
 )
 logger = logging.getLogger("perceptrank.serve")
 OPEN = ":open:"  # in the event ids of lists that are noted before a stop
+_OWN_IDS = re.compile(r"^[0-9]+-[0-9]+-[0-9a-f]{16}:(:end|expired|open:)")  # of entries that nobody has sent
 TICK = 0.2  # seconds between checks whether a snapshot is due
 _LOOK = 1.0  # seconds between checks whether the log is still there
 # Sends the request of an answer to the same path of another process.
@@ -186,6 +188,8 @@ class ServedRanker:
             self._rankings = Rankings(self.secret, draw_start(), self.settings)
             self._explorer = Explorer(self.settings, self.secret)
             self._init_answering()
+            if model is not None:
+                self._explorer.check(model)  # before there is a log of it
             self.thread.start(model, fixed=fixed, check_all=check_all)
             self._explorer.check(self.current.learner)
             self._reopen()
@@ -228,23 +232,24 @@ class ServedRanker:
         current, showing = self.current, showing or Showing()
         showing.check()
         arranged = arrange(documents, current)
-        scores, ids, reload = _scores(current, arranged), arranged.ids, b""
+        scores, ids, coins = _scores(current, arranged), arranged.ids, None
         order, known = np.argsort(-scores, kind="stable").tolist(), None
         if showing.session is not None:
-            reload = digest([*showing, ids])
-            known = self._rankings.find_reload(reload)
+            coins, before = self._explorer.draw_session(digest([*showing, ids]))
+            known = self._rankings.find_drawn(coins) or self._rankings.find_drawn(before)
         if known is not None and not known[1].is_answered:
             ranking_id, listed = known[0], known[1].listed
         else:
             number = self._rankings.next_number()
-            coins = self._explorer.draw_coins(reload, self._rankings.start, number)
+            if coins is None:
+                coins = self._explorer.draw_coins(self._rankings.start, number)
             try:
                 listed = self._explorer.list_documents(current, arranged, scores, order, showing, coins)
             except ValueError as error:
                 raise InvalidRequestError(str(error), "check the features, or explore less") from None
             if known is not None:  # shown again, by coins whose clicks are known: it teaches nothing
                 listed = known[1].listed.as_repeated()
-            ranking_id = self._rankings.add(number, Waiting(arranged, listed, reload=reload), current.names)
+            ranking_id = self._rankings.add(number, Waiting(arranged, listed), current.names)
         if listed.by or listed.order != listed.base or known is not None:
             first = set(listed.order)
             order = [*listed.order, *(row for row in order if row not in first)]
@@ -312,7 +317,7 @@ class ServedRanker:
         ranking_id: str,
         clicks: Mapping[str, float] | Sequence[str],
         *,
-        examined: Sequence[str] | int | None = None,
+        examined: Sequence[str] | float | None = None,
         more: bool = False,
         event_id: str | None = None,
         together: list[Answer] | None = None,
@@ -322,7 +327,8 @@ class ServedRanker:
         Parameters
         ----------
         examined : sequence of str or int, optional
-            What the user has looked at: ids of documents, or the last place; by default that is not known.
+            What the user has looked at: ids of documents, or the last place; by default that is not known. Whatever was
+            clicked counts as looked at.
         more : bool
             More clicks may follow: these are logged, and learned together with the others once an answer without `more`
             comes, or the ranking expires.
@@ -334,29 +340,30 @@ class ServedRanker:
             own, seen = _places(waiting, clicks, examined)
             said = digest([ranking_id, sorted(own.items()), sorted(seen.items()), more])
             event_id = event_id or (f"{ranking_id}:{said.hex()}" if more else ranking_id)
-            key = said + event_id.encode()
-            is_new = key not in waiting.said
-            waiting.said[key] = own, seen
+            if waiting.said.get(event_id, (said,))[0] != said:
+                raise conflict(event_id)
+            is_new = event_id not in waiting.said
+            waiting.said[event_id] = said, own, seen
             try:
                 kind = ShownEntry if more else ImpressionEntry
                 entry = _as_entry(kind, ranking_id, waiting, event_id, said)
                 future = self._log(entry, waiting.arranged.names, together, self._click_warning())
             except BaseException:
                 if is_new:
-                    del waiting.said[key]
+                    del waiting.said[event_id]
                 raise
             waiting.listed = waiting.listed._replace(is_shown=True)  # or it could not have been clicked
             if is_new:
-                future.add_done_callback(lambda done: self._unsay(waiting, key, done))
+                future.add_done_callback(lambda done: self._unsay(waiting, event_id, done))
             if not more:
                 self._end(waiting, future)
         return future
 
-    def _unsay(self, waiting: Waiting, key: bytes, done: Future[Acknowledgement]) -> None:
+    def _unsay(self, waiting: Waiting, event_id: str, done: Future[Acknowledgement]) -> None:
         """Forget what could not be logged."""
         if done.exception() is not None:
             with self._answering:
-                waiting.said.pop(key, None)
+                waiting.said.pop(event_id, None)
 
     def _click_warning(self) -> str:
         current = self.current
@@ -406,6 +413,11 @@ class ServedRanker:
         self, entry: Answered, names: tuple[str, ...] | None, together: list[Answer] | None, warning: str = ""
     ) -> Future[Acknowledgement]:
         """Submit an entry, or add it to those that are logged together; raise if too many wait."""
+        if _OWN_IDS.search(entry.event_id):
+            raise InvalidRequestError(
+                f"event_id must not have ::end, :expired or :open: after a ranking_id, got {entry.event_id!r}",
+                "choose another",
+            )
         settings, n_waiting, n_bytes = self.settings, self.thread.n_waiting, self.thread.waiting_bytes
         if n_waiting >= settings.waiting_answers or (n_bytes and n_bytes + entry.n_bytes > settings.waiting_bytes):
             raise OverloadedError(
@@ -627,7 +639,7 @@ def _waiting_of(entry: QueryEntry) -> Waiting:
     propensity, clicks, examined = map(as_numbers, (entry.propensities, entry.clicks, entry.examined))
     shown = entry.order, entry.base, entry.policy, propensity, entry.coins, entry.user_query
     listed = Listed(*shown, True, entry.by, entry.chances, entry.version)
-    said = {b"": (_known(clicks), _known(examined))}
+    said = {"": (b"", _known(clicks), _known(examined))}
     return Waiting(Arranged(entry.documents, entry.X, names), listed, said=said)
 
 
@@ -650,8 +662,8 @@ def _as_entry(kind: type[ShownEntry], ranking_id: str, waiting: Waiting, event_i
         policy=listed.policy,
         propensities=as_bytes(listed.propensity),
         coins=listed.coins,
-        clicks=as_bytes(waiting.values(0, 0.0)),
-        examined=as_bytes(waiting.values(1, math.nan)),
+        clicks=as_bytes(waiting.values(1, 0.0)),
+        examined=as_bytes(waiting.values(2, math.nan)),
         user_query=listed.user_query,
         by=listed.by,
         chances=listed.chances,
@@ -661,7 +673,7 @@ def _as_entry(kind: type[ShownEntry], ranking_id: str, waiting: Waiting, event_i
 
 
 def _places(
-    waiting: Waiting, clicks: Mapping[str, float] | Sequence[str], examined: Sequence[str] | int | None
+    waiting: Waiting, clicks: Mapping[str, float] | Sequence[str], examined: Sequence[str] | float | None
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Return the places, from 0, of the clicks and their values, and of what was examined, 1, or was not, 0."""
     ids, order = waiting.arranged.ids, waiting.listed.order
@@ -676,22 +688,29 @@ def _places(
             )
         return places[name]
 
-    values = clicks if isinstance(clicks, Mapping) else dict.fromkeys(clicks, 1.0)
+    values = (
+        clicks if isinstance(clicks, Mapping) else dict.fromkeys([clicks] if isinstance(clicks, str) else clicks, 1.0)
+    )
     for name, value in values.items():
-        if not 0.0 <= value <= 1.0:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
             raise InvalidRequestError(
-                f"clicks must be from 0 to 1, got {value} for {name[:100]!r}", "send 1 for a click"
+                f"clicks must be numbers from 0 to 1, got {value!r} for {name[:100]!r}", "send 1 for a click"
             )
     own = {place_of(name, "clicks"): float(value) for name, value in values.items()}
     if examined is None:
         return own, {}
-    if isinstance(examined, int):
-        if not 0 <= examined <= len(order):
+    if isinstance(examined, (bool, int, float, str)):
+        is_place = not isinstance(examined, (bool, str)) and 0 <= examined <= len(order) and examined == int(examined)
+        if not is_place:
             raise InvalidRequestError(
-                f"examined must be a place from 0 to {len(order)}, got {examined}", "count places from 1"
+                f"examined must be ids, or a whole number from 0 to {len(order)}, the last place that was seen, got "
+                f"{examined!r}",
+                "count places from 1",
             )
-        return own, {place: float(place < examined) for place in range(len(order))}
-    seen = {place_of(name, "examined") for name in examined}
+        seen = set(range(int(examined)))
+    else:
+        seen = {place_of(name, "examined") for name in examined}
+    seen |= {place for place, value in own.items() if value > 0.0}  # nobody clicks what they do not look at
     return own, {place: float(place in seen) for place in range(len(order))}
 
 
@@ -719,5 +738,5 @@ def warm_up_learning(current: Current) -> None:
     entry: Answered = AnswerEntry(0, "", None, arranged.ids, as_bytes(arranged.X), as_bytes([1, 0]), 1.0)
     if takes_clicks(current.learner):
         listed = Explorer(Settings(), b"").list_documents(current, arranged, np.zeros(2), [0, 1], Showing(), 1)
-        entry = _as_entry(ImpressionEntry, "", Waiting(arranged, listed, said={b"": ({0: 1.0}, {})}), "", b"")
+        entry = _as_entry(ImpressionEntry, "", Waiting(arranged, listed, said={"": (b"", {0: 1.0}, {})}), "", b"")
     _scores(current.after(Row(0, b"", b""), entry), arranged)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from hmac import compare_digest
+from typing import Any
 
 from perceptrank.serve.documents import Arranged
 from perceptrank.serve.errors import ExpiredRankingError, UnknownRankingError
@@ -27,8 +28,7 @@ class Waiting:
     listed: Listed
     since: float = 0.0
     size: int = 0
-    reload: bytes = b""  # what stands for its session and query
-    said: dict[bytes, tuple[Places, Places]] = field(default_factory=dict)  # clicks and examined places, by checksum
+    said: dict[str, tuple[bytes, Places, Places]] = field(default_factory=dict)  # checksum, clicks, examined, by event
     is_answered: bool = False
 
     @property
@@ -37,10 +37,11 @@ class Waiting:
         return self.listed.is_shown and not self.is_answered
 
     def values(self, part: int, otherwise: float) -> list[float]:
-        """Return the clicks, part 0, or examinations, part 1, of all places: the largest that was said of each."""
+        """Return the clicks, part 1, or examinations, part 2, of all places: the largest that was said of each."""
         most: Places = {}
         for said in self.said.values():
-            most |= {place: max(value, most.get(place, 0.0)) for place, value in said[part].items()}
+            places: Any = said[part]
+            most |= {place: max(value, most.get(place, 0.0)) for place, value in places.items()}
         return [most.get(place, otherwise) for place in range(len(self.listed.order))]
 
 
@@ -56,7 +57,7 @@ class Rankings:
     ) -> None:
         self._secret, self.start, self._settings, self._clock = secret, start, settings, clock
         self._waiting: OrderedDict[str, Waiting] = OrderedDict()
-        self._reloads: dict[bytes, str] = {}
+        self._by_coins: dict[int, str] = {}  # those of a session's query are the same at each reload
         self._expired: list[tuple[str, Waiting]] = []
         self._lock = threading.Lock()
         self._number = self._size = 0
@@ -88,8 +89,7 @@ class Rankings:
         waiting.since = self._clock()
         with self._lock:
             self._waiting[ranking_id] = waiting
-            if waiting.reload:
-                self._reloads[waiting.reload] = ranking_id
+            self._by_coins[waiting.listed.coins] = ranking_id
             self._size += waiting.size
             self._expire(waiting.since)
 
@@ -107,16 +107,16 @@ class Rankings:
         if waiting is None:
             raise ExpiredRankingError(
                 f"the ranking {ranking_id} has expired: rankings wait {self._settings.ranking_seconds:g} seconds for "
-                "an answer, less if many wait, and beyond a restart only if they were shown to be clicked",
+                "an answer, less if many wait, and survive a restart only if they were shown to users",
                 "send documents and grades together to POST /v1/learn; clicks come too late",
             )
         return waiting
 
-    def find_reload(self, key: bytes) -> tuple[str, Waiting] | None:
-        """Return the ranking that stands for a session and query, None if there is none."""
+    def find_drawn(self, coins: int) -> tuple[str, Waiting] | None:
+        """Return the ranking that was drawn with these coins, None if there is none."""
         with self._lock:
             self._expire(self._clock())
-            ranking_id = self._reloads.get(key)
+            ranking_id = self._by_coins.get(coins)
             return None if ranking_id is None else (ranking_id, self._waiting[ranking_id])
 
     def all_open(self) -> list[tuple[str, Waiting]]:
@@ -151,8 +151,8 @@ class Rankings:
             if not too_many and not too_large and now - oldest.since <= limits.ranking_seconds:
                 return
             del self._waiting[ranking_id]
-            if self._reloads.get(oldest.reload) == ranking_id:
-                del self._reloads[oldest.reload]
+            if self._by_coins.get(oldest.listed.coins) == ranking_id:
+                del self._by_coins[oldest.listed.coins]
             self._size -= oldest.size
             if oldest.is_open:
                 self._expired.append((ranking_id, oldest))

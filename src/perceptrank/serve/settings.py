@@ -95,7 +95,7 @@ class Settings:
             if self.explore != "own":
                 policy(self.explore)
         except ValueError:
-            choices = "own, none, fair-pairs, plackett-luce:TEMPERATURE with a temperature > 0, shuffle:K with K > 0, or uniform:SHARE"
+            choices = "own, none, fair-pairs, plackett-luce:TEMPERATURE, shuffle:K or uniform:SHARE, with numbers > 0"
             raise ParameterError("explore", f"must be {choices}", self.explore) from None
 
     @property

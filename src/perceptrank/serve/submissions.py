@@ -73,16 +73,21 @@ def repeated(entry: QueryEntry, digest: bytes, used: "tuple[int, bytes]") -> Ack
     sequence, before = used
     if digest == before:
         return Acknowledgement(entry.event_id, sequence, True)
+    return conflict(entry.event_id, f", entry {sequence}")
+
+
+def conflict(event_id: str, where: str = "") -> EventConflictError:
+    """Return the error for an event id that was used for something else."""
     return EventConflictError(
-        f"the event_id {entry.event_id!r} was used for another answer, entry {sequence}",
-        "give every answer an event_id of its own; one to the same ranking needs one too",
+        f"the event_id {event_id!r} was used for another answer{where}",
+        "give every answer its own event_id, also a second answer to the same ranking",
     )
 
 
 def answered_before(entry: ShownEntry, end: "tuple[int, bytes]") -> EventConflictError:
     """Return the error for clicks on a list whose impression is in the log."""
     return EventConflictError(
-        f"the clicks on the ranking {entry.ranking_id} were all said before, in entry {end[0]}",
+        f"the ranking {entry.ranking_id} already has its final clicks, in entry {end[0]}",
         "send all clicks on a ranking at once, or each with more=true; late ones are not learned",
     )
 

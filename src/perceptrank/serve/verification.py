@@ -84,7 +84,7 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
             expected[version] = snapshot
     n_compared = 0
     current: Current | None = None
-    n_answers = n_wrong = 0
+    n_said = n_wrong = 0  # answers, and notes of lists
     sequence, link = last_acknowledged(folder)  # before the log, which a running service goes on writing
     try:
         log = open_log(folder, database, read_only=True)
@@ -100,7 +100,7 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
         for row in takewhile(lambda row: bad is None or row.sequence < bad, log.rows()):
             entry = decode(row.record)
             if isinstance(entry, QueryEntry):
-                n_answers += 1
+                n_said += 1
                 event = log.find_events([entry.event_id]).get(entry.event_id)
                 n_wrong += event != (row.sequence, digest_of(entry))
             if isinstance(entry, PromotionEntry) and entry.error is not None and current is not None:
@@ -112,8 +112,8 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
                 n_compared += 1
                 if not _agree(snapshot, current):
                     problems.append(f"the snapshot of version {row.sequence} differs from the log's replay")
-        if bad is None and (n_events := log.count("events")) < n_answers:
-            problems.append(f"{n_answers} answers, but {n_events} event ids")
+        if bad is None and (n_events := log.count("events")) < n_said:
+            problems.append(f"{n_said} answers, but {n_events} event ids")
         elif n_wrong:
             what = "sent again, they would count twice or be refused"
             problems.append(f"the event ids of {n_wrong} answers are damaged: {what}")
@@ -124,7 +124,8 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
         problems.append(str(error))
     finally:
         log.close()
-    return Verification(name, 0 if current is None else current.version, n_answers, n_compared, tuple(problems))
+    entries, answers = (0, 0) if current is None else (current.version, current.answers)
+    return Verification(name, entries, answers, n_compared, tuple(problems))
 
 
 def _agree(snapshot: Current, replayed: Current) -> bool:

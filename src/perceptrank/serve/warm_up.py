@@ -4,7 +4,7 @@ import gc
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, partial
 
 from perceptrank.kernels.cache_folder import cache_state
@@ -38,8 +38,10 @@ def announce_compiling() -> Iterator[None]:
 def warm_up(current: Current, *, learning: bool = True) -> None:
     """Rank something, and learn and measure it, with a copy of a model."""
     for step in (warm_up_ranking, warm_up_learning, progress.warm_up) if learning else (warm_up_ranking,):
-        with suppress(Exception):  # whatever fails here fails again where it is reported
+        try:
             step(current)
+        except Exception as error:  # whatever fails here fails again where it is reported
+            logger.info("some of what %s needs is compiled later: %s", current.learner.name, error)
 
 
 def start_learning(service: Service) -> None:

@@ -14,8 +14,9 @@ from starlette.responses import Response
 
 from perceptrank.serve.documents import MOST_DOCUMENTS, Documents, Id, decode_query
 from perceptrank.serve.errors import InvalidRequestError, ServiceError, TooLargeError
-from perceptrank.serve.http.endpoint import Backend, decode, endpoint, respond
+from perceptrank.serve.http.endpoint import Backend, decode, endpoint, respond, within
 from perceptrank.serve.ranker import ServedRanker
+from perceptrank.serve.settings import MOST_PLACES
 from perceptrank.serve.submissions import Acknowledgement, Answer
 
 MOST_ANSWERS = 10_000
@@ -50,11 +51,11 @@ class ClicksRequest(msgspec.Struct, forbid_unknown_fields=True):
     ranking_id: Id
     clicks: (
         Annotated[list[Id], Meta(max_length=MOST_DOCUMENTS)]
-        | Annotated[dict[Id, Annotated[float, Meta(ge=0, le=1)]], Meta(max_length=MOST_DOCUMENTS)]
+        | Annotated[dict[Id, Annotated[float, within(0, 1)]], Meta(max_length=MOST_DOCUMENTS)]
     )
     examined: (
         Annotated[list[Id], Meta(max_length=MOST_DOCUMENTS)]
-        | Annotated[float, Meta(ge=0, le=MOST_DOCUMENTS, multiple_of=1)]
+        | Annotated[float, within(0, MOST_PLACES, multipleOf=1)]
         | None
     ) = None
     more: bool = False
@@ -106,7 +107,7 @@ async def clicks(backend: Backend, request: Request) -> Response:
         return ranker.clicks(
             answer.ranking_id,
             answer.clicks,
-            examined=int(answer.examined) if isinstance(answer.examined, float) else answer.examined,
+            examined=answer.examined,
             more=answer.more,
             event_id=answer.event_id,
             together=together,

@@ -140,6 +140,11 @@ def exactly_one(kind: Any, *names: str) -> Any:
     return Annotated[kind, msgspec.Meta(extra_json_schema={"oneOf": choices})]
 
 
+def within(least: float, most: float, **more: float) -> msgspec.Meta:
+    """Describe the range of a number that the ranker checks, since its errors name the value."""
+    return msgspec.Meta(extra_json_schema={"minimum": least, "maximum": most} | more)
+
+
 @lru_cache(maxsize=256)
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,7 +11,7 @@ from perceptrank.deploy.explanation.explanation import explain
 from perceptrank.serve.documents import Documents, Id, Name, decode_query
 from perceptrank.serve.errors import InvalidRequestError
 from perceptrank.serve.exploring import Showing
-from perceptrank.serve.http.endpoint import Backend, decode, endpoint, respond
+from perceptrank.serve.http.endpoint import Backend, decode, endpoint, respond, within
 from perceptrank.serve.ranker import Ranked
 from perceptrank.serve.settings import MOST_PLACES
 from perceptrank.stream.query_stream import QueryStream
@@ -30,8 +29,8 @@ class RankRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     contributions: bool = False
     shown: bool = False
     explore: bool = True
-    places: Annotated[float, Meta(ge=1, le=MOST_PLACES, multiple_of=1)] | None = None  # JSON has no integers
-    keep: Annotated[float, Meta(ge=0, le=MOST_PLACES, multiple_of=1)] = 0
+    places: Annotated[float, within(1, MOST_PLACES, multipleOf=1)] | None = None  # JSON has no integers
+    keep: Annotated[float, within(0, MOST_PLACES, multipleOf=1)] = 0
     session: Id | None = None
     user_query: Name | None = None
 
@@ -57,12 +56,17 @@ async def rank(backend: Backend, request: Request) -> Response:
     """Rank the documents of a query, and remember them for the answer."""
     body, ranker = await backend.body(request), backend.ranker(request)
     query = decode_query(RankRequest, body, ranker.current) or decode(RankRequest, body)
-    places = None if query.places is None else int(query.places)
-    showing = Showing(query.shown, query.explore, places, int(query.keep), query.session, query.user_query)
+    places = None if query.places is None else _whole(query.places)
+    showing = Showing(query.shown, query.explore, places, _whole(query.keep), query.session, query.user_query)
     ranked = ranker.rank(query.documents, showing)
     contributions = await backend.in_thread(_contributions, ranked) if query.contributions else None
     ranking_id, order, scores, version, *_, policy, n_shown = ranked
     return respond(RankResponse(ranking_id, order, scores, version, policy, n_shown, contributions))
+
+
+def _whole(number: float) -> int:
+    """Return a number as an integer if it is one; others are refused by name."""
+    return int(number) if float(number).is_integer() else number  # type: ignore[return-value]
 
 
 def _contributions(ranked: Ranked) -> dict[str, dict[str, float]]:

@@ -1,7 +1,7 @@
 """Entries of the log: versioned, canonical bytes, each linked to the one before it."""
 
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -110,6 +110,16 @@ class ShownEntry(QueryEntry, frozen=True, array_like=True, tag="shown"):
         """Stands among the event ids for the impression that ends it, of which there is one."""
         return f"{self.ranking_id}::end"
 
+    @property
+    def coins_id(self) -> str:
+        """Stands among the event ids for its random choices, from which is learned once; empty if there were none."""
+        return f"{self.coins:x}::coins" if self.policy != "none" else ""
+
+    def as_repeated(self) -> Self:
+        """Return the same list as one that is not random: what its coins say was counted before."""
+        certain = as_bytes(np.ones(len(self.order)))
+        return msgspec.structs.replace(self, base=self.order, policy="none", propensities=certain, by="", chances={})
+
     def columns(self) -> dict[str, Floats]:
         """Return place, clicked, examined and propensity, a value per document, as a log of clicks has them."""
         m = len(self.documents)
@@ -154,9 +164,9 @@ def as_numbers(numbers: bytes) -> Floats:
 
 
 def ids_of(entry: QueryEntry) -> tuple[str, ...]:
-    """Return the event ids that an entry uses: its own, and that of the end of a list."""
-    ids = (entry.event_id, entry.end_id) if isinstance(entry, ImpressionEntry) else (entry.event_id,)
-    return tuple(dict.fromkeys(ids))
+    """Return the event ids that an entry uses: its own, and those of the end of a list and of its random choices."""
+    own = (entry.end_id, entry.coins_id) if isinstance(entry, ImpressionEntry) else ()
+    return tuple(dict.fromkeys(filter(None, (entry.event_id, *own))))
 
 
 def encode(entry: Entry) -> bytes:
