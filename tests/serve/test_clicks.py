@@ -159,7 +159,7 @@ def test_a_session_sees_the_same_list_after_a_restart_and_in_other_processes(tmp
     assert (logged.policy, logged.order, logged.base) == ("none", entry.order, entry.order)
     assert ranker.current.learner.n_updates == n_updates
     ranker.close()
-    result = next(result for result in verify(tmp_path) if result.name == "r")
+    result = next(result for result in verify(tmp_path) if result.ranker == "r")
     assert result.is_sound, result.problems
 
 
