@@ -19,7 +19,7 @@ class ClickMeasure(Measure):
 
     def check_grades(self, relevance: Floats) -> None:
         """Raise: there are no values from grades."""
-        raise ValueError(f"{self} is a measure of clicks, not of grades: only `evaluate` knows it")
+        raise ValueError(f"{self} is a measure of clicks, not of grades: `evaluate` and the service know it")
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,9 +47,9 @@ class FairPreferences(ClickMeasure):
 class TeamDraft(ClickMeasure):
     """Share of the clicks that go to a ranker's own documents in lists that two rankers have put together in turns.
 
-    A coin decides who begins each round; then each of the two adds the best of its documents that is not in the list.
-    Two equal rankers get half of the clicks each. It is biased otherwise: whoever is better may get fewer clicks, as a
-    document counts for one ranker where the other would have shown it just below. Only the service shows such lists.
+    A coin decides who goes first in each round; then each of the two adds its best document that is not in the list
+    yet. Two equal rankers get half of the clicks each. The measure is biased for rankers that differ: the better one
+    may get no more clicks than the other. Only the service shows such lists.
 
     References
     ----------

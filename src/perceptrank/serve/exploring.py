@@ -134,8 +134,8 @@ class Explorer:
     ) -> tuple[str, dict[str, float], Floats | None]:
         """Draw whose ranking is explored; return its name, everybody's chances, and its scores if it is a challenger.
 
-        There are chances if the list is for a comparison: half of them are the model's own, or half of each list with a
-        challenger that is interleaved with it.
+        There are chances if the list is for a comparison. For each challenger, the model ranks as many lists as it
+        does, or they share all of them if it is interleaved.
         """
         share = self._settings.shown_challengers
         rivals = {name: one for name, one in current.shadow.challengers.items() if share and one.can_be_shown}

@@ -539,7 +539,8 @@ class ServedRanker:
             What it starts from: a model, or any version of this ranker.
         measure : str, optional
             Measure used to compare it with the model that ranks. By default NDCG@10; "preferences" if there is
-            exploration, or one of the two learns from clicks. "clicks@3:clip=10" estimates clicks per list.
+            exploration, or one of the two learns from clicks. "clicks@3:clip=10" estimates clicks per list, and
+            "team-draft" interleaves the two.
         """
         make = check_addition(name, measure, explored=self.settings.explore not in ("own", "none"))
         return self._request(

@@ -20,7 +20,8 @@ from perceptrank.serve.shadow.challengers import Standings
 class AddChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A model that learns silently from now on, and the measure used to compare it with the model that ranks.
 
-    The measure is of clicks (`preferences`, `clicks@3:clip=10`) or of grades, such as `ndcg@10`; by default as suits.
+    The measure is of clicks (`preferences`, `team-draft`, `clicks@3:clip=10`) or of grades, such as `ndcg@10`; by
+    default as suits.
     It starts from an algorithm's name, a model document, another ranker's model, or a version of this ranker. Exactly
     one of them.
     """
