@@ -268,7 +268,9 @@ def test_clicks_decide_if_there_are_no_grades():
     assert {document.grade for change in losses for document in change.documents} == {0.0, 1.0}
     with pytest.raises(ValueError, match="needs the column 'relevance'"):
         pr.evaluate([bad, good], without_grades(log), "ndcg@10")
-    with pytest.raises(ValueError, match="preferences is a measure of clicks, not of grades: only `evaluate` knows it"):
+    with pytest.raises(
+        ValueError, match="preferences is a measure of clicks, not of grades: `evaluate` and the service know it"
+    ):
         pr.ListwisePerceptron().learn(log, "preferences")
 
 

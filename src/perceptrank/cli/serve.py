@@ -75,9 +75,9 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="[RANKER/]NAME=WHAT",
-            help="Model that learns from the same answers and is compared with the current model: a file with a model or "
-            "weights, or the name of an algorithm; may be repeated. Users see its rankings only if lists are explored, "
-            "in a share that the setting challenger_share says. A challenger that the log has already is not added "
+            help="Model that learns from the same answers and is compared with the current model: a file with a model "
+            "or weights, or the name of an algorithm; may be repeated. Users see its rankings only if lists are "
+            "explored, in the share that the setting challenger_share says. A challenger that the log has already is not added "
             "again.",
         ),
     ] = None,
@@ -85,8 +85,8 @@ def serve(
         float | None,
         typer.Option(
             metavar="ERROR",
-            help="Promote a challenger automatically once grades, or fair preferences of clicks, show that it is better. "
-            "ERROR is the probability, such as 0.05, of ever promoting a challenger that is not better.",
+            help="Promote a challenger automatically once grades, or fair preferences of clicks, show that it is "
+            "better. ERROR is the probability, such as 0.05, of ever promoting a challenger that is not better.",
         ),
     ] = None,
     data: Annotated[
