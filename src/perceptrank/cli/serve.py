@@ -77,8 +77,8 @@ def serve(
             metavar="[RANKER/]NAME=WHAT",
             help="Model that learns from the same answers and is compared with the current model: a file with a model "
             "or weights, or the name of an algorithm; may be repeated. Users see its rankings only if lists are "
-            "explored, in the share that the setting challenger_share says. A challenger that the log has already is not added "
-            "again.",
+            "explored, in the share that the setting challenger_share says. A challenger that the log has already is "
+            "not added again.",
         ),
     ] = None,
     promote_at: Annotated[
