@@ -95,7 +95,7 @@ def test_large_groups_are_sent_in_parts(tmp_path, database, monkeypatch):
     monkeypatch.setattr("perceptrank.serve.log.postgres._BYTES", 1000)
     monkeypatch.setattr("perceptrank.serve.log.postgres._ROWS", 3)
     log, twin = PostgresLog(database, "r"), SqliteLog(tmp_path / "log.sqlite")
-    answers = [Addition(bytes([i]) * (i * 400), f"e{i}", b"") for i in range(10)]
+    answers = [Addition(bytes([i]) * (i * 400), (f"e{i}",), b"") for i in range(10)]
     assert log.append(answers) == twin.append(answers)
     assert list(log.rows()) == list(twin.rows())
     with pytest.raises(DatabaseGoneError, match="duplicate key"):

@@ -158,7 +158,14 @@ def test_a_worker_that_dies_is_started_again_and_none_outlives_the_primary(tmp_p
         assert sequences == list(range(23, 43))
         running.end(signal.SIGKILL)
         assert is_gone(new, 1.0)
-        listen("127.0.0.1", running.port, Access(tmp_path)).close()  # the port is free
+        deadline = time.monotonic() + 5.0
+        while True:  # until the port is free
+            try:
+                listen("127.0.0.1", running.port, Access(tmp_path)).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
     (result,) = verify(tmp_path)
     assert (result.answers, result.problems) == (40, ())
 

@@ -96,9 +96,20 @@ def address_of(listening: socket.socket) -> str:
 class _Server(uvicorn.Server):
     """A server that does not wait for its clients forever."""
 
-    def __init__(self, config: uvicorn.Config, limits: Limits, before_stop: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        limits: Limits,
+        started: Callable[[], None],
+        before_stop: Callable[[], None] | None,
+    ) -> None:
         super().__init__(config)
-        self._slow, self._before_stop = SlowClients(limits), before_stop
+        self._slow, self._started, self._before_stop = SlowClients(limits), started, before_stop
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so once signals are heeded: whoever reads it may stop the server at once."""
+        await super().startup(sockets)
+        self._started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop; before that, go on serving until what comes before is done."""
@@ -147,8 +158,7 @@ def run(
     # What is there stays: looking through all of it for cycles would keep a request waiting for a tenth of a second.
     gc.collect()
     gc.freeze()
-    server = _Server(config, limits or Limits(), before_stop)
+    server = _Server(config, limits or Limits(), started, before_stop)
     if (live := getattr(app.state, "live", None)) is not None:  # whose responses have no end
         live.is_stopping = lambda: server.should_exit
-    started()
     server.run(sockets=[listening, *also])
