@@ -14,7 +14,7 @@ from perceptrank.learners.learning import begin, policies_of, ready_model, takes
 from perceptrank.measures import Measure, ReciprocalRank
 from perceptrank.measures.of_clicks import ClickMeasure
 from perceptrank.serve.errors import InvalidRequestError
-from perceptrank.serve.log.records import AnswerEntry, ImpressionEntry
+from perceptrank.serve.log.records import AnswerEntry, ImpressionEntry, as_numbers
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.evidence import click_values, duel_weight
 from perceptrank.stream.memory import RoomError, limited_room
@@ -74,8 +74,10 @@ class Answers(NamedTuple):
 
     def features(self, learner: Learner) -> tuple[Floats, tuple[str, ...] | None]:
         """Return all features as a model takes them, and their names if it does not know them."""
-        X = np.concatenate([entry.X for entry in self.entries]) if len(self.entries) > 1 else self.entries[0].X
-        return columns_for(learner, X, self.names)
+        if len({entry.n_features for entry in self.entries}) > 1:
+            raise ValueError("answers of different features")
+        X = as_numbers(b"".join([entry.features for entry in self.entries]))
+        return columns_for(learner, X.reshape(sum(len(entry.documents) for entry in self.entries), -1), self.names)
 
     def stream(self, learner: Learner) -> QueryStream:
         """Return them as a model takes them."""
@@ -86,7 +88,7 @@ class Answers(NamedTuple):
         if graded:
             weights = np.array([entry.weight for entry in graded])
             columns = {"query_weights": None if (weights == 1.0).all() else weights}
-            columns["relevance"] = np.concatenate([entry.relevance for entry in graded])
+            columns["relevance"] = as_numbers(b"".join([entry.grades for entry in graded]))
         else:
             parts = [entry.columns() for entry in shown]
             columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

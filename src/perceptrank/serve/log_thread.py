@@ -304,7 +304,7 @@ class LogThread:
         names, n_features, last = current.names, current.n_features, self._logged
         for answer in answers:
             entry = in_order(answer, names)
-            digest, width = digest_of(entry), entry.X.shape[1]
+            digest, width = digest_of(entry), entry.n_features
             if (used := new.get(entry.event_id) or before.get(entry.event_id)) is not None:
                 outcomes.append((answer, repeated(entry, digest, used)))
                 continue

@@ -95,22 +95,22 @@ class Rankings:
 
     def find(self, ranking_id: str) -> Waiting:
         """Return a ranking; raise if it is unknown or has expired."""
+        with self._lock:
+            self._expire(self._clock())
+            waiting = self._waiting.get(ranking_id)
+        if waiting is not None:
+            return waiting
         parts = ranking_id.split("-")
         if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts[:2]):
             raise self._unknown(ranking_id)
         start, number = int(parts[0]), int(parts[1])
         if not compare_digest(parts[2].encode(), self._code(start, number).encode()):
             raise self._unknown(ranking_id)
-        with self._lock:
-            self._expire(self._clock())
-            waiting = self._waiting.get(ranking_id)
-        if waiting is None:
-            raise ExpiredRankingError(
-                f"the ranking {ranking_id} has expired: rankings wait {self._settings.ranking_seconds:g} seconds for "
-                "an answer, less if many wait, and survive a restart only if they were shown to users",
-                "send documents and grades together to POST /v1/learn; clicks come too late",
-            )
-        return waiting
+        raise ExpiredRankingError(
+            f"the ranking {ranking_id} has expired: rankings wait {self._settings.ranking_seconds:g} seconds for "
+            "an answer, less if many wait, and survive a restart only if they were shown to users",
+            "send documents and grades together to POST /v1/learn; clicks come too late",
+        )
 
     def find_drawn(self, coins: int) -> tuple[str, Waiting] | None:
         """Return the ranking that was drawn with these coins, None if there is none."""

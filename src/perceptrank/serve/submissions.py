@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -18,11 +17,12 @@ from perceptrank.serve.replay import Current
 _OTHER = "send one that has learned from the same features; other features need a ranker of their own"
 
 
-def _new_future() -> "Future[Any]":
-    """Return a future that cannot be cancelled: whoever waits may give up, but the answer is logged."""
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()
-    return future
+class _Promise(Future[Any]):
+    """A future that cannot be cancelled: whoever waits may give up, but the answer is logged."""
+
+    def cancel(self) -> bool:
+        """Leave it as it is."""
+        return False
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,14 +37,13 @@ class Acknowledgement(msgspec.Struct, frozen=True, omit_defaults=True):
     warning: str = ""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """An answer to log, and the names of its features."""
 
     entry: Answered
     names: tuple[str, ...] | None
     warning: str = ""
-    future: "Future[Acknowledgement]" = field(default_factory=_new_future)
+    future: "Future[Acknowledgement]" = msgspec.field(default_factory=_Promise)
 
     @property
     def n_bytes(self) -> int:
@@ -52,19 +51,17 @@ class Answer:
         return self.entry.n_bytes
 
 
-@dataclass(frozen=True)
-class EntryRequest:
+class EntryRequest(msgspec.Struct, frozen=True):
     """A request for an entry that is no answer; it is made once everything before it is learned."""
 
     make: Callable[[Current], Entry]
-    future: "Future[int]" = field(default_factory=_new_future)
+    future: "Future[int]" = msgspec.field(default_factory=_Promise)
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """Everything before it is logged and learned when its future is done; the last one ends the thread."""
 
-    future: "Future[None]" = field(default_factory=_new_future)
+    future: "Future[None]" = msgspec.field(default_factory=_Promise)
     is_last: bool = False
 
 

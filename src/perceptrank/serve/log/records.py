@@ -10,6 +10,7 @@ from perceptrank.kernels.arrays import Floats
 
 VERSION = 2  # 1 has no lists that were shown; entries of other kinds are still written as such
 FIRST_LINK = bytes(16)
+_PART = 1920  # bytes; for more, Python gives way to other threads, and getting back takes longer than the checksum
 
 
 class ModelEntry(msgspec.Struct, frozen=True, array_like=True, tag="model"):
@@ -69,6 +70,11 @@ class QueryEntry(msgspec.Struct, frozen=True, array_like=True):
     def X(self) -> Floats:  # noqa: N802
         """The features, a row per document."""
         return as_numbers(self.features).reshape(len(self.documents), -1)
+
+    @property
+    def n_features(self) -> int:
+        """Number of its features."""
+        return len(self.features) // (8 * len(self.documents))
 
     @property
     def n_bytes(self) -> int:
@@ -194,7 +200,10 @@ def decode(record: bytes) -> Entry:
 
 def link_after(previous: bytes, record: bytes) -> bytes:
     """Return the link of a record: a checksum of it and of the link before it."""
-    return blake2b(record, digest_size=16, key=previous).digest()
+    checksum, content = blake2b(digest_size=16, key=previous), memoryview(record)
+    for start in range(0, len(record), _PART):
+        checksum.update(content[start : start + _PART])
+    return checksum.digest()
 
 
 def digest_of(entry: QueryEntry) -> bytes:

@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +22,7 @@ CREATE TABLE entries (sequence INTEGER PRIMARY KEY, record BLOB NOT NULL, link B
 CREATE TABLE events (event_id TEXT PRIMARY KEY, sequence INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE cut (time TEXT NOT NULL, sequence INTEGER NOT NULL, record BLOB, link BLOB);
 """
-_AT_ONCE = 64  # event ids that are looked up with one statement
+_AT_ONCE = 64  # rows of one statement: after each one, this thread waits for its turn among others
 _FIND = f"SELECT event_id, sequence, digest FROM events WHERE event_id IN ({', '.join('?' * _AT_ONCE)})"
 
 
@@ -137,8 +137,12 @@ class SqliteLog(Log):
         run = self._connection
         run.execute("BEGIN IMMEDIATE")
         try:
-            run.executemany("INSERT INTO entries VALUES (?, ?, ?)", rows)
-            run.executemany("INSERT INTO events VALUES (?, ?, ?)", events)
+            for table, values in (("entries", rows), ("events", events)):
+                for first in range(0, len(values), _AT_ONCE):
+                    some = values[first : first + _AT_ONCE]
+                    run.execute(
+                        f"INSERT INTO {table} VALUES (?, ?, ?)" + ", (?, ?, ?)" * (len(some) - 1), [*chain(*some)]
+                    )
             run.execute("COMMIT")
         except BaseException:
             if run.in_transaction:
