@@ -210,7 +210,7 @@ def _is_same(text: Bytes, pos: int, start: int, end: int) -> bool:
             return False
         pos, start = pos + WORD_BYTES, start + WORD_BYTES
     differing = load_word(text, pos) ^ load_word(text, start)
-    return differing << np.uint64(8 * (start + WORD_BYTES - end)) == 0
+    return bool(differing << np.uint64(8 * (start + WORD_BYTES - end)) == 0)
 
 
 @helper_inlined
@@ -285,7 +285,7 @@ def _read_any_value(text: Bytes, start: int, takes_null: bool) -> tuple[float, i
 
 @helper_inlined
 def _is_digit(text: Bytes, pos: int) -> bool:
-    return ord("0") <= byte_at(text, pos) <= ord("9")
+    return bool(ord("0") <= byte_at(text, pos) <= ord("9"))
 
 
 def arrange(documents: Sequence[Document] | Arranged, current: Current) -> Arranged:
