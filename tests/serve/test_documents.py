@@ -69,7 +69,9 @@ BACKWARDS = dict(reversed(ROW.items()))
         (body_of(BACKWARDS, BACKWARDS), current()),
         (body_of([1, 2, 3, 4], [5, 6, 7, 8]), replace(current(), names=None)),
         (body_of(ROW, contributions=True), current()),
-        (b' {\n"contributions":true, "documents" :[ {\t"features":[ 1 ] , "id": "a"}\r]}\n', current(("f",))),
+        (b' {\n"contributions":true, "documents" :[ {\t"id": "a" , "features":[ 1 ] }\r]}\n', current(("f",))),
+        (body_of(ROW, session='"documents"', user_query="größe\\"), current()),
+        (body_of(ROW).replace(b'"d0"', '"ö{"'.encode()), current()),
         (body_of([None, 1, 2, 3], [1.0, 2, None, 3]), current(takes_missing=True)),
         (
             body_of({'say "x": 1': 1.5, "back\\slash": 12345678.25, "line\n": 1e22}),
@@ -94,6 +96,11 @@ def test_usual_bodies(body, model):
         (body_of(ROW, [1, 2, 3, 4]), current()),
         (body_of({"title": None}, {}), current(takes_missing=True)),
         (body_of(ROW).replace(b'"price": -2.5', b'"price": 3, "price": -2.5'), current()),
+        (body_of(ROW).replace(b'"d0"', rb'"\u0064"'), current()),
+        (body_of(ROW).replace(b'"documents"', rb'"\u0064ocuments"'), current()),
+        (b'{"documents":[{"features":[1],"id":"a"}]}', current(("f",))),
+        (b'{"session":"documents","documents":[{"id":"a","features":[1]}]}', current(("f",))),
+        (b'{"documents":[{"id":"a","features":[1,2]},{"id":"b","features":[1, 2]}]}', current(("f", "g"))),
     ],
 )
 def test_unusual_bodies_are_left_to_the_plain_decoder(body, model):
@@ -137,6 +144,124 @@ def test_wrong_bodies(body):
 def test_wrong_values_of_one_feature(value):
     for model in (current(("f",)), current(("f",), takes_missing=True)):
         assert decode_query(RankRequest, body_of(value), model) is None
+
+
+ONE = b'{"documents":[{"id":"a","features":[%b]}]}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("01", "-01", "00", "1.", "1.e5", ".5", "-", "-.5", "+1", "1e", "1e+", "1.2.3", "1..2", "--1", "1-", "1 2"),
+        *("NaN", "Infinity", "-Infinity", "1e999", "123456789012345678.", "0123456789012345678", "9" * 400),
+        *("", ",", "1,", ",1", "nul", "nullx", "-null", "NULL", "0x1", "1_0", "1\0", "\v1", "1\xa0", "1" * 20 + ".e1"),
+    ],
+)
+def test_numbers_that_json_or_a_model_does_not_have(value):
+    for takes_missing in (False, True):
+        model = current(("f",), takes_missing=takes_missing)
+        body = ONE % value.encode("latin-1")
+        assert decode_query(RankRequest, body, model) is None
+        assert plain(body, model) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "0",
+            "-0",
+            "0.5",
+            "-0.0",
+            "10",
+            "1e5",
+            "1E+5",
+            "1.5e-3",
+            "0e0",
+            "12345678",
+            "123456789",
+            "1234567.8",
+            "5e-324",
+        ),
+        *("12345678.9", "0.00000001", "123456789012345678", "-1234567890123456.5", "0." + "1" * 30, "1" * 30 + ".5"),
+    ],
+)
+def test_numbers_of_all_lengths(value):
+    decoded, expected = (decode(ONE % value.encode(), current(("f",))) for decode in (by_name, plain))
+    assert same(decoded, expected)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"documents"', '"documents":[],"documents"'),
+        ('"documents"', '"documents":5,"documents"'),
+        ('"documents"', r'"\u0064ocuments":5,"documents"'),
+        ('"documents"', '"other":{"documents":[]},"documents"'),
+        ('{"documents"', '{"session":{"documents"'),
+        ('"documents"', r'"a\"documents"'),
+        ("]}]}", ']}],"documents":null}'),
+        ("]}]}", r']}],"docu\u006dents":null}'),
+        ("]}]}", "]}],}"),
+        ("]}]}", "]},]}"),
+        ("]}]}", "]}]}]"),
+        ("]}]}", "]}]} x"),
+        ("]}]}", "]}}"),
+        ("]}]}", ',"other":1}]}'),
+        ('"id"', '"id":"b","id"'),
+        ('"id"', '"ID"'),
+        ('"id":', '"id"'),
+        ('"a",', '"a"'),
+        ('"a"', '"a\n"'),
+        ('"a"', '"a\0"'),
+        ('"a"', "1"),
+        ('"a"', r'"\x"'),
+        ("{", "\xa0{"),
+        ("[1", "\f[1"),
+        ("[1]", "[1}"),
+        ("[1]", "[[1]]"),
+        ("[1]", "[1][1]"),
+        ("[1]", '{"f":1]'),
+        ("[1]", '{"f" 1}'),
+        ("[1]", '{"f\n":1}'),
+        ("[1]", "{f:1}"),
+    ],
+)
+def test_almost_json(before, after):
+    body = (ONE % b"1").decode().replace(before, after, 1).encode("latin-1")
+    assert decode_query(RankRequest, body, current(("f",))) is None
+
+
+def test_escapes_in_keys_are_checked():
+    for spelled, is_valid in (
+        (rb"\u0066", True),
+        (rb"\x", False),
+        (rb"\u00g0", False),
+        (b"\xff", False),
+        (b"\\", False),
+    ):
+        body = ONE.replace(b"[%b]", b'{"%b":1}') % spelled
+        decoded = decode_query(RankRequest, body, current(("f",)))
+        assert (decoded is not None) == is_valid == (plain(body, current(("f",))) is not None)
+
+
+def test_ids_that_are_no_text_are_refused():
+    assert decode_query(RankRequest, (ONE % b"1").replace(b'"a"', b'"\xff"'), current(("f",))) is None
+
+
+@pytest.mark.parametrize("rows", [(ROW, ROW), ([1.5, -2, 3e5, 12345678901], [1, 2, 3, 4])])
+def test_bodies_that_end_early(rows):
+    body = body_of(*rows, session="abc")
+    assert decode_query(RankRequest, body, current()) is not None
+    for end in range(len(body)):
+        assert decode_query(RankRequest, body[:end], current()) is None
+
+
+def test_too_many_documents():
+    some = b",".join(b'{"id":"%d","features":[1]}' % i for i in range(10_000))
+    body = b'{"documents":[%b]}' % some
+    assert same(by_name(body, current(("f",))), plain(body, current(("f",))))
+    assert decode_query(RankRequest, body[:-2] + b',{"id":"a","features":[1]}]}', current(("f",))) is None
 
 
 def test_documents_outlive_the_model_they_were_decoded_for():

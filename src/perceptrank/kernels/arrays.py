@@ -34,5 +34,5 @@ def aligned(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return an array with any values that begins with a line of the cache: reading across two takes twice as long."""
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(n_bytes + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
+    start = -memory.__array_interface__["data"][0] % LINE  # faster than `ctypes`
     return memory[start : start + n_bytes].view(dtype).reshape(shape)

@@ -1,6 +1,7 @@
 """Documents of a request, and the matrix of their features in the order of a model."""
 
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -13,7 +14,6 @@ import numpy as np
 
 from perceptrank.io.letor.decimals import EXACT, parse_number, short_decimal
 from perceptrank.io.letor.words import (
-    BLOCK_BYTES,
     PADDING,
     WORD_BYTES,
     byte_at,
@@ -35,6 +35,13 @@ MOST_VALUES = 5_000_000
 LONGEST_ID = 200
 LONGEST_NAME = 1000
 _ZEROS = bytes(PADDING)
+_KEY = b'"documents"'
+_MARK = secrets.randbits(62)
+# What stands in the list of documents; a space is for any number of them.
+_BEFORE_LIST, _BEFORE_ID, _BEFORE_FEATURES, _BEFORE_KEY, _AFTER_KEY, _BEFORE_NEXT, _AFTER_LAST, _NULL = (
+    np.frombuffer(form, np.uint8)
+    for form in (b" : [", b' { "id" : "', b'" , "features" : ', b' "', b'" : ', b" } ,", b" } ]", b"null")
+)
 _MISSING = "send a number, or serve a model with the transform 'missing' first or one learned with --zero-missing"
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
@@ -76,34 +83,37 @@ class Arranged(msgspec.Struct, frozen=True):
 def decode_query(kind: type[Message], body: bytes, current: Current) -> Message | None:
     """Return a message whose `documents` are `Arranged`; None for bodies that are not of the usual form.
 
-    In the usual form each document has all features of the model, in an order that they share. A plain decoder and
-    `arrange` return the same in three times the time, because they make an object for each value; they also report
-    the errors of other bodies.
+    In the usual form each document is an id without escapes, then all features of the model, in an order and with
+    spaces that all documents share. A plain decoder and `arrange` return the same in several times the time, because
+    they make an object for each value; they also report the errors of other bodies.
     """
-    n = current.n_features
+    n, start = current.n_features or 0, body.find(_KEY)
+    text = np.frombuffer(b"".join((_ZEROS, body, _ZEROS)), np.uint8)
+    m = count_openings(text) // 2 - 1  # two of each document, of the list, and of the message
+    if start < 0 or not (0 < n <= MOST_FEATURES and 0 < m <= MOST_DOCUMENTS and m * n <= MOST_VALUES):
+        return None
+    start += len(_KEY)
+    X, ids, spans = np.empty((m, n)), np.empty(len(text), np.uint8), np.empty((n + 1, 2), np.int64)
+    takes_null = current.takes_missing and not current.zero_missing
+    end, length = read_documents(text, PADDING + start, takes_null, spans, ids, X)
+    if end == 0:
+        return None
     try:
-        message: Any = _raw_decoder(kind).decode(body)
-        documents = message.documents
-        if n is None or not 0 < n <= MOST_FEATURES or len(documents) * n > MOST_VALUES:
-            return None
-        raw = [document.features for document in documents]
-        columns = list(range(n))
-        if bytes(raw[0])[:1] == b"{":
-            places = {name: j for j, name in enumerate(msgspec.json.decode(raw[0]))}
+        # The rest, with a value of `documents` that no body has: so what was read is the value of this key, only once.
+        message: Any = _rest_decoder(kind).decode(b"%b:%d%b" % (body[:start], _MARK, body[end - PADDING :]))
+        names = ids[: length - 1].tobytes().decode().split('"')
+        first = body[spans[0, 0] - PADDING : spans[n, 1] - PADDING]
+        if first[:1] == b"{" and (keys := tuple(msgspec.json.decode(first))) != current.names:
+            places = {name: j for j, name in enumerate(keys)}
             columns = [places[name] for name in current.names or ()]
-            if len(columns) != len(places):
+            if len(columns) != n or len(places) != n:
                 return None
+            X = np.ascontiguousarray(X[:, columns])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, KeyError):
         return None
-    ids, X = [document.id for document in documents], np.empty((len(raw), n))
-    text = np.frombuffer(b"".join([_ZEROS, *raw, _ZEROS]), np.uint8)
-    if len(set(ids)) < len(ids) or not read_rows(text, np.empty((n, 2), np.int64), X):
+    if len(set(names)) < m:
         return None
-    if columns != list(range(n)):
-        X = X[:, columns]
-    if _is_invalid(X, current).any():
-        return None
-    message.documents = Arranged(ids, read_only(X + 0.0), current.names)  # -0 is 0
+    message.documents = Arranged(names, read_only(X), current.names)
     return cast(Message, message)
 
 
@@ -126,92 +136,160 @@ def make_example(current: Current) -> Arranged:
     return arrange(documents if query is None else query.documents, known)
 
 
-class _RawDocument(msgspec.Struct, forbid_unknown_fields=True):
-    id: Id
-    features: msgspec.Raw
-
-
 @lru_cache
-def _raw_decoder(kind: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
-    documents = Annotated[list[_RawDocument], msgspec.Meta(min_length=1, max_length=MOST_DOCUMENTS)]
-    return msgspec.json.Decoder(
-        msgspec.defstruct(kind.__name__, [("documents", documents)], bases=(kind,), kw_only=True)
-    )
+def _rest_decoder(kind: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+    mark = Annotated[int, msgspec.Meta(ge=_MARK, le=_MARK)]
+    return msgspec.json.Decoder(msgspec.defstruct(kind.__name__, [("documents", mark)], bases=(kind,), kw_only=True))
 
 
 @compiled
-def read_rows(text: Bytes, keys: IntRows, X: Floats) -> bool:
-    """Read JSON lists of numbers, or objects with keys that are spelled alike, into the rows of X; null is NaN.
+def count_openings(text: Bytes) -> int:
+    """Return how many brackets and braces open."""
+    count = 0
+    for byte in text:
+        count += byte | 32 == ord("{")
+    return count
 
-    `text` is valid JSON, one list or object directly after the other, between `PADDING` bytes of 0 on both sides.
-    `keys` is for the places of the keys in the first object. Returns False if the values are of another form.
+
+@compiled
+def read_documents(text: Bytes, pos: int, takes_null: bool, spans: IntRows, ids: Bytes, X: Floats) -> tuple[int, int]:
+    """Read a colon and a JSON list of documents, their features into the rows of X; null is NaN, and -0 is 0.
+
+    `text` is whatever was sent, between `PADDING` bytes of 0 on both sides. `spans` is for the places, in the first
+    document, of what stands before each value and after the last: it must be the same in the other documents. `ids` is
+    for the ids, each with the quotation mark after it.
+
+    Returns where the list ends, and the length of the ids; 0 and 0 if it is of another form. The encoding of strings is
+    not checked, nor what backslashes in keys of features stand for.
     """
-    pos, n = PADDING, X.shape[1]
-    opening = byte_at(text, pos)
-    closing = opening + 2  # "]" after "[", "}" after "{"
-    if opening != ord("[") and opening != ord("{"):
-        return False
-    for i in range(len(X)):
-        if byte_at(text, pos) != opening:
-            return False
-        for j in range(n):
-            pos = _skip_space(text, pos + 1)
-            if opening == ord("{"):
-                if i == 0:
-                    keys[j, 0], keys[j, 1] = pos, _end_of_string(text, pos)
-                for key in range(keys[j, 0], keys[j, 1], WORD_BYTES):
-                    differing = load_word(text, pos) ^ load_word(text, key)
-                    n_bytes = min(keys[j, 1] - key, WORD_BYTES)
-                    if differing << np.uint64(8 * (WORD_BYTES - n_bytes)) != 0:
-                        return False
-                    pos += n_bytes
-                pos = _skip_space(text, _skip_space(text, pos) + 1)
-            if byte_at(text, pos) == ord("n"):
-                X[i, j] = np.nan
-                pos += len("null")
+    (m, n), length = X.shape, 0
+    pos = _match(text, pos, _BEFORE_LIST)
+    for i in range(m):
+        pos = _match(text, pos, _BEFORE_ID)
+        begin = pos
+        while byte_at(text, pos) != ord('"'):
+            if byte_at(text, pos) < ord(" ") or byte_at(text, pos) == ord("\\"):
+                return 0, 0
+            ids[length] = byte_at(text, pos)
+            length, pos = length + 1, pos + 1
+        if not 0 < pos - begin <= LONGEST_ID:
+            return 0, 0
+        ids[length] = ord('"')
+        length, pos = length + 1, _match(text, pos, _BEFORE_FEATURES)
+        opening = byte_at(text, pos)
+        for j in range(n + 1):
+            if i == 0:
+                spans[j, 0], pos = pos, _end_of_span(text, pos, opening, j, n)
+                spans[j, 1] = pos
             else:
-                outcome, X[i, j], pos = _parse_number(text, pos)
-                if outcome != EXACT:
-                    return False
+                if not _is_same(text, pos, spans[j, 0], spans[j, 1]):
+                    return 0, 0
+                pos += spans[j, 1] - spans[j, 0]
+            if j < n:
+                X[i, j], pos = _read_value(text, pos, takes_null)
+        pos = _match(text, pos, _BEFORE_NEXT if i + 1 < m else _AFTER_LAST)
+        if pos == 0:
+            return 0, 0
+    return pos, length
+
+
+@helper
+def _match(text: Bytes, pos: int, form: Bytes) -> int:
+    """Return the place after bytes of a form, in which a space stands for any; 0, where no form is, if they differ."""
+    for byte in form:
+        if byte == ord(" "):
             pos = _skip_space(text, pos)
-            if byte_at(text, pos) != (ord(",") if j + 1 < n else closing):
-                return False
-        pos += 1
-    return True
-
-
-@helper_inlined
-def _skip_space(text: Bytes, pos: int) -> int:
-    while 0 < byte_at(text, pos) <= ord(" "):
-        pos += 1
+        elif byte_at(text, pos) == byte:
+            pos += 1
+        else:
+            return 0
     return pos
 
 
 @helper_inlined
-def _parse_number(text: Bytes, start: int) -> tuple[int, float, int]:
-    """Do what `parse_number` does, faster if the number has at most 8 digits and no exponent."""
-    minus = np.uint64(byte_at(text, start) == ord("-"))
-    points = point_bits(text, start)
-    length = trailing_zeros(~(digit_bits(text, start) | points | minus))
-    point = min(trailing_zeros(points | np.uint64(1 << BLOCK_BYTES)), length)
-    has_point = np.uint64(point < length)
-    n_digits = length - minus - has_point
-    end: Any = start + np.int64(length)
-    if n_digits - np.uint64(1) >= np.uint64(WORD_BYTES) or byte_at(text, end) | 32 == ord("e"):
-        return parse_number(text, start)
-    value = short_decimal(text, end, n_digits, length - point - has_point, has_point)
-    return EXACT, -value if minus else value, end
+def _is_same(text: Bytes, pos: int, start: int, end: int) -> bool:
+    """Tell whether the bytes from a place on are those from `start` to `end`, of which there are some."""
+    while end - start > WORD_BYTES:
+        if load_word(text, pos) != load_word(text, start):
+            return False
+        pos, start = pos + WORD_BYTES, start + WORD_BYTES
+    differing = load_word(text, pos) ^ load_word(text, start)
+    return bool(differing << np.uint64(8 * (start + WORD_BYTES - end)) == 0)
+
+
+@helper_inlined
+def _skip_space(text: Bytes, pos: int) -> int:
+    while byte_at(text, pos) <= ord(" ") and (
+        byte_at(text, pos) == ord(" ")
+        or byte_at(text, pos) == ord("\n")
+        or byte_at(text, pos) == ord("\r")
+        or byte_at(text, pos) == ord("\t")
+    ):
+        pos += 1
+    return pos
 
 
 @helper
-def _end_of_string(text: Bytes, pos: int) -> int:
-    """Return the place after the string that starts at a quotation mark; the place itself if there is none."""
-    if byte_at(text, pos) != ord('"'):
-        return pos
+def _end_of_span(text: Bytes, pos: int, opening: int, j: int, n: int) -> int:
+    """Return where value j begins, from the end of the one before on; after the last, where the features end."""
+    pos = _skip_space(text, pos)
+    closing = opening + 2  # "]" after "[", "}" after "{"
+    expected = opening if j == 0 else ord(",") if j < n else closing
+    if byte_at(text, pos) != expected or not (opening == ord("[") or opening == ord("{")):
+        return 0
     pos += 1
+    if j == n or opening == ord("["):
+        return _skip_space(text, pos)
+    pos = _match(text, pos, _BEFORE_KEY)
     while byte_at(text, pos) != ord('"'):
+        if byte_at(text, pos) < ord(" "):
+            return 0
         pos += 2 if byte_at(text, pos) == ord("\\") else 1
-    return pos + 1
+    return _match(text, pos, _AFTER_KEY)
+
+
+@helper_inlined
+def _read_value(text: Bytes, start: int, takes_null: bool) -> tuple[float, int]:
+    """Do what `_read_any_value` does, faster if it is a number that has at most 8 digits and no exponent."""
+    one = np.uint64(1)
+    minus = np.uint64(byte_at(text, start) == ord("-"))
+    points = point_bits(text, start)
+    length = trailing_zeros(~(digit_bits(text, start) | points | minus))
+    end: Any = start + np.int64(length)
+    points &= (one << length) - one
+    point = trailing_zeros(points | one << length)
+    has_point = np.uint64(points != 0)
+    whole, decimals = point - minus, length - point - has_point
+    if (
+        whole - one >= np.uint64(WORD_BYTES)
+        or (whole > one and byte_at(text, start + np.int64(minus)) == ord("0"))
+        or whole + decimals > np.uint64(WORD_BYTES)
+        or decimals < has_point
+        or points & (points - one) != 0
+        or byte_at(text, end) | 32 == ord("e")
+    ):
+        return _read_any_value(text, start, takes_null)
+    value = short_decimal(text, end, whole + decimals, decimals, has_point)
+    return (-value if minus else value) + 0.0, end
+
+
+@helper
+def _read_any_value(text: Bytes, start: int, takes_null: bool) -> tuple[float, int]:
+    """Return the value at an offset, and where it ends: 0 if it is not one that JSON has and a model takes."""
+    first = start + (byte_at(text, start) == ord("-"))
+    pos = first
+    while _is_digit(text, pos):
+        pos += 1
+    if pos == first or (pos > first + 1 and byte_at(text, first) == ord("0")):
+        return np.nan, _match(text, start, _NULL) if takes_null else 0
+    outcome, value, end = parse_number(text, start)
+    has_decimals = byte_at(text, pos) != ord(".") or _is_digit(text, pos + 1)
+    return value + 0.0, end if outcome == EXACT and has_decimals and np.isfinite(value) else 0
+
+
+@helper_inlined
+def _is_digit(text: Bytes, pos: int) -> bool:
+    return bool(ord("0") <= byte_at(text, pos) <= ord("9"))
 
 
 def arrange(documents: Sequence[Document] | Arranged, current: Current) -> Arranged:

@@ -45,9 +45,8 @@ def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scor
     if not sizes:
         return
     long = [q for q, m in enumerate(sizes) if m > MOST_SORTED]
-    tables = [_table(scores, m) if m <= MOST_SORTED else np.zeros(2 * m - 1) for m in sizes]
-    table: Features = np.empty(2 * len(X) - len(sizes), X.dtype)
-    np.concatenate(tables, out=table, casting="same_kind")
+    tables = [_table(scores, m, X.dtype) if m <= MOST_SORTED else np.zeros(2 * m - 1, X.dtype) for m in sizes]
+    table = read_only(tables[0] if len(tables) == 1 else np.concatenate(tables))
     n_rows = max(1 << (min(max(sizes), MOST_SORTED) - 1).bit_length(), ROWS)
     keys, rows = _borrow_scratch(n_rows, X.dtype)
     if not rank_pass(read_only(X), read_only(offsets), table, keys, rows, outputs, first) or not all(
@@ -60,8 +59,8 @@ def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scor
 
 
 @lru_cache(maxsize=2 * MOST_SORTED)
-def _table(scores: Scores, m: int) -> Floats:
-    return read_only(scores(m))
+def _table(scores: Scores, m: int, dtype: np.dtype[Any]) -> Features:
+    return read_only(scores(m).astype(dtype))
 
 
 def _rank_long(X: Features, table: Floats, outputs: Features) -> None:

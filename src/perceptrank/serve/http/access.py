@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
@@ -26,6 +27,7 @@ from perceptrank.serve.errors import (
 )
 
 
+@lru_cache
 def is_loopback(host: str) -> bool:
     """Tell whether only this machine reaches an address.
 
@@ -141,12 +143,15 @@ class Access:
             return None
         return status.st_ino, status.st_mtime_ns, status.st_size
 
-    def check(self, header: str | None, scope: str) -> str:
-        """Return the name of a header's token, empty if none is needed; raise if it is unknown or lacks a scope."""
+    def check(self, header: str | None, scope: str, *, is_open: bool | None = None) -> str:
+        """Return the name of a header's token, empty if none is needed; raise if it is unknown or lacks a scope.
+
+        Whoever has looked just now whether everyone may do everything says so, which saves looking again.
+        """
         kind, _, text = (header or "").partition(" ")
         if self.own_token and compare_digest(text.encode("utf-8", "replace"), self.own_token.encode()):
             return OWN
-        if self.is_open:
+        if self.is_open if is_open is None else is_open:
             return ""
         if kind.lower() != "bearer" or not text:
             raise UnauthorizedError(
@@ -224,9 +229,9 @@ class Gate:
 
     def admit(self, headers: Mapping[str, str], scope: str) -> str:
         """Return the name of the token, empty if there are none; raise if the request is not let in."""
-        if self.access.is_open:
+        if is_open := self.access.is_open:
             check_site(headers)
-        name = self.access.check(headers.get("authorization"), scope)
+        name = self.access.check(headers.get("authorization"), scope, is_open=is_open)
         if name != OWN:
             self.rate.take(name)
         return name
