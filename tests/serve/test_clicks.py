@@ -540,6 +540,13 @@ def test_whoever_says_that_they_are_judgements_is_not_warned(tmp_path):
     ranker.close()
 
 
+def test_clicks_on_lists_that_are_not_explored_earn_a_warning(tmp_path):
+    ranker = ServedRanker(tmp_path / "r", pr.ClickPerceptron(), settings(explore="none"))
+    ranked = ranker.rank(next(searches(1))[0], Showing(shown=True))
+    assert "lists are not explored" in ranker.clicks(ranked.ranking_id, []).result(10).warning
+    ranker.close()
+
+
 def test_clicks_for_a_learner_of_grades_are_logged_with_a_warning(tmp_path):
     ranker = ServedRanker(tmp_path / "r", settings=QUIET)
     documents, grades = next(searches(1))

@@ -19,7 +19,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import one_query, ready_model, takes_clicks
+from perceptrank.learners.learning import one_query, policies_of, ready_model, takes_clicks
 from perceptrank.serve.documents import Arranged, Document, arrange, graded, make_example
 from perceptrank.serve.errors import (
     EventConflictError,
@@ -29,7 +29,7 @@ from perceptrank.serve.errors import (
     ServiceError,
 )
 from perceptrank.serve.exploring import NOT_SHOWN, Explorer, Listed, Showing
-from perceptrank.serve.learning import MODEL_BYTES, check_bounded
+from perceptrank.serve.learning import MODEL_BYTES, check_bounded, explores
 from perceptrank.serve.log.log import Row, damage
 from perceptrank.serve.log.opening import open_log
 from perceptrank.serve.log.records import (
@@ -50,6 +50,7 @@ from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.challengers import (
     LIKE_CLICKS,
+    NOT_EXPLORED,
     Standings,
     check_addition,
     grades_are_doubtful,
@@ -367,6 +368,8 @@ class ServedRanker:
 
     def _click_warning(self) -> str:
         current = self.current
+        if policies_of(current.learner) and not explores(current.learner, self.settings):
+            return NOT_EXPLORED
         takers = [current.learner, *(each.learner for each in current.shadow.challengers.values())]
         is_judged = any(each.is_by_clicks for each in current.shadow.challengers.values())
         return "" if is_judged or any(map(takes_clicks, takers)) else NOTHING_LEARNED

@@ -31,6 +31,7 @@ class _Rankers(Collector):
         about = {
             "model_version": (GaugeMetricFamily, "Number of the last log entry that was learned"),
             "answers": (CounterMetricFamily, "Answers that were logged"),
+            "dropped_impressions": (CounterMetricFamily, "Lists that were shown and could not be logged"),
             "refused_answers": (CounterMetricFamily, "Answers that the learner could not learn from"),
             "waiting_answers": (GaugeMetricFamily, "Answers that wait to be logged"),
             "waiting_rankings": (GaugeMetricFamily, "Rankings that wait for an answer"),

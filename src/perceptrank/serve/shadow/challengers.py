@@ -33,7 +33,7 @@ ONLY_PREFERENCES = (
     "challenger {} is compared by {}, which never promotes: compare it by preferences, or promote it by hand"
 )
 NOT_EXPLORED = (
-    "lists are not explored, so that clicks do not tell which ranker is better: set explore to fair-pairs, for example"
+    "lists are not explored, and clicks on them do not tell what is better: set explore to fair-pairs, for example"
 )
 NO_VALUE = (
     "challenger {} is compared by {}, which swaps of neighbours do not tell: set explore to shuffle:10, for example"
