@@ -174,7 +174,7 @@ function showStandings(frame) {
   const found = frame.standings;
   at("standings").hidden = !found;
   if (!found) return;
-  const sure = `${brief(100 * (1 - found.error))} %`, last = found.last_promotion;
+  const sure = `${+(100 * (1 - found.error)).toFixed(4)} %`, last = found.last_promotion;
   put("standings-text", `Current model: ${found.incumbent.algorithm} (${found.incumbent.learns ? "learns" : "does not learn"}). ` +
     (found.automatic ? `A challenger is promoted automatically once it is better, at an error rate of ${brief(100 * found.error)} %.` : "Challengers are promoted by hand only.") +
     (last ? ` ${last.name} was promoted at version ${whole(last.model_version)}.` : "") + (found.withheld ? ` Note: ${found.withheld}.` : ""));
@@ -187,7 +187,7 @@ function showStandings(frame) {
     [one.interval, reach], measure(one.mean), measure(one.incumbent_mean), one.measure, whole(one.answers)]), "There are no challengers.");
   const byClicks = found.challengers.filter((one) => one.clicked !== null);
   at("naive").hidden = !byClicks.length;
-  fill("naive-table", "“Clicked more” is not “better”", [["Challenger", "long"], ["Fair duels won", "number"], ["Lost", "number"], ["Better", ""], ["First click at, reciprocal: its ranking", "number"], ["The incumbent's", "number"]],
+  fill("naive-table", "“Clicked more” is not “better”", [["Challenger", "long"], ["Duels won", "number"], ["Lost", "number"], ["Better", ""], ["Reciprocal rank of the first click", "number"], ["The incumbent's", "number"]],
     byClicks.map((one) => [one.name, whole(one.wins), whole(one.losses), verdict(one), measure(one.clicked), measure(one.incumbent_clicked)]));
   const series = Object.entries(frame.duels).map(([name, points], k) => ({
     name: `${name}`, kind: `c${k % 5}`, points: points.map(([x, incumbent, mean]) => [x, mean - incumbent]),
