@@ -439,6 +439,18 @@ def test_debug_shows_the_traceback(files):
     assert "Traceback" in result.stderr
 
 
+def test_help_groups_commands_and_options(run):
+    main = run("--help").stdout
+    assert (
+        main.index("A shop's day") < main.index("learn ") < main.index("Research and set-up") < main.index("reproduce")
+    )
+    options = run("learn", "--help").stdout
+    for panel in ("Model", "Files", "Clicks", "Data", "Several processes"):
+        assert f"─ {panel} ─" in options
+    for text in (main, options, run("serve", "--help").stdout):
+        assert "<bool>" not in text
+
+
 def test_every_command_has_help_with_an_example(run):
     for name in get_command(app).commands:
         assert f"Example: perceptrank {name}" in " ".join(run(name, "--help").stdout.split())

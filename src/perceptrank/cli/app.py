@@ -17,10 +17,12 @@ from perceptrank.cli.terminal.errors import reported
 from perceptrank.cli.terminal.streams import complain, discard, finish, prepare
 
 # In the order of the help; perceptrank.cli.NAME has a function of that name.
-_NAMES = (
-    *("reproduce", "convert", "datasets", "learn", "evaluate", "rank", "show", "export", "parity", "serve", "compare"),
-    *("judge", "position-bias", "simulate", "algorithms", "bound", "adversary", "warm-up", "cite"),
-)
+_PANELS = {
+    "A shop's day": ("learn", "evaluate", "show", "export", "serve"),
+    "Clicks and data": ("judge", "position-bias", "convert", "datasets", "rank", "parity", "simulate"),
+    "Research and set-up": ("reproduce", "compare", "algorithms", "bound", "adversary", "warm-up", "cite"),
+}
+_NAMES = {name: panel for panel, names in _PANELS.items() for name in names}
 
 
 class Commands(Mapping[str, Any]):
@@ -45,8 +47,14 @@ def _load(name: str) -> Any:
     # Options of the service can be set in the environment, too.
     settings = {"auto_envvar_prefix": "PERCEPTRANK_SERVE"} if name == "serve" else None
     single = typer.Typer(add_completion=False)
-    single.command(name, cls=Command, context_settings=settings)(ungrouped(command))
-    return typer.main.get_command(single)
+    function_of_options = ungrouped(command)
+    single.command(name, cls=Command, context_settings=settings)(function_of_options)
+    found: Any = typer.main.get_command(single)
+    found.rich_help_panel = _NAMES[name]
+    for parameter in found.params:
+        if panel := function_of_options.panels.get(parameter.name):  # type: ignore[attr-defined]
+            parameter.rich_help_panel = panel
+    return found
 
 
 class Group(TyperGroup):
@@ -104,11 +112,13 @@ class Command(TyperCommand):
 
 
 def _validate_only_what_needs_it(parameters: list[Any]) -> None:
-    """Take text, defaults and options that are not given as they are.
+    """Take text, defaults and options that are not given as they are, and do not call flags <bool> in the help.
 
     Newer versions of typer hand every value to Pydantic, and importing that takes a quarter as long as importing Numba.
     """
     for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.display_type_rich = lambda **_: None
         descriptor = getattr(parameter, "type_descriptor", None)
         if descriptor is not None:
             parameter.process_value = _quick(parameter, descriptor.annotation)

@@ -3,7 +3,7 @@
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -25,6 +25,7 @@ _WINDOWS = 100  # of a plot with alerts
 class Keeping:
     """Files that the model is saved to, and continued from."""
 
+    panel: ClassVar[str] = "Files"
     save: Annotated[Path | None, typer.Option(help="File to save the model to (JSON)."), Writes()] = None
     start_from: Annotated[
         Path | None,
@@ -90,9 +91,13 @@ def learn(
     *,
     algorithm: Annotated[
         str | None,
-        typer.Option(help="Learner, as listed by 'perceptrank algorithms'; bagging:slam wraps slam."),
+        typer.Option(
+            help="Learner, as listed by 'perceptrank algorithms'; bagging:slam wraps slam.", rich_help_panel="Model"
+        ),
     ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Learning rate, for learners that have one.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Learning rate, for learners that have one.", rich_help_panel="Model")
+    ] = None,
     settings: LearnerSettings,
     record: Record = None,
     keeping: Keeping,

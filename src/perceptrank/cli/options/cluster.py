@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -18,6 +18,7 @@ CONNECTS = 30  # seconds that a scheduler has to answer
 class Cluster:
     """Options of a cluster."""
 
+    panel: ClassVar[str] = "Several processes"
     dask: Annotated[bool, typer.Option("--dask", help="Use Dask, on several processes of this machine.")] = False
     scheduler: Annotated[
         str | None,

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, ClassVar, get_origin
 
 import typer
 
@@ -88,6 +88,7 @@ def chosen_transforms(names: list[str] | None) -> list[str]:
 class LearnerSettings:
     """Settings of learners. Those that are not given are None."""
 
+    panel: ClassVar[str] = "Model"
     measure: Measure = None
     transforms: Transforms = None
     average: Annotated[
@@ -116,6 +117,7 @@ class LearnerSettings:
 class Dialect:
     """Options of reading: dialect of LETOR text, columns of tables and Parquet files, threads."""
 
+    panel: ClassVar[str] = "Data"
     n_features: Annotated[int | None, typer.Option(min=1, help="Number of features of LETOR text.")] = None
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Feature ids of LETOR text count from 0.")] = False
     qid: Annotated[Qid, typer.Option(help="Where LETOR text names queries.")] = Qid.auto
@@ -167,6 +169,7 @@ class Dialect:
 class ClickLogs:
     """Options of reading logs of clicks."""
 
+    panel: ClassVar[str] = "Clicks"
     from_clicks: Annotated[
         bool,
         typer.Option(
@@ -199,14 +202,19 @@ class ClickLogs:
 
 
 def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes the options of each group one by one, and hands it the groups."""
+    """Return a command that takes the options of each group one by one, and hands it the groups.
+
+    Its `panels` are those of the help that a group wants its options in.
+    """
     parameters: list[Parameter] = []
+    panels: dict[str, str] = {}
     groups: dict[str, tuple[Any, list[str]]] = {}
     for parameter in signature(command).parameters.values():
         if is_dataclass(parameter.annotation):
             options = _options_of(parameter.annotation)
             groups[parameter.name] = parameter.annotation, [option.name for option in options]
             parameters += options
+            panels |= {option.name: _panel_of(parameter.annotation, option.name) for option in options}
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
@@ -218,8 +226,14 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
 
     call.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    call.roles = roles_of(call.__annotations__)  # type: ignore[attr-defined]
+    call.roles, call.panels = roles_of(call.__annotations__), panels  # type: ignore[attr-defined]
     return call
+
+
+def _panel_of(group: Any, name: str) -> str:
+    """Return the panel of the class that declares an option; empty if it has none."""
+    kind = next(base for base in group.__mro__ if name in vars(base).get("__annotations__", {}))
+    return str(getattr(kind, "panel", ""))
 
 
 def _options_of(group: Any) -> list[Parameter]:
