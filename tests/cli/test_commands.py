@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.cli.making import parse_rates, parse_settings
-from perceptrank.cli.terminal.tables import announce_compiling
+from perceptrank.cli.terminal.tables import ProgressBar, announce_compiling
 from perceptrank.stream.validation import ParameterError, check_positive
 
 STREAM = pr.separable(120, n_features=5, label_noise=0.2, seed=3).stream
@@ -437,6 +437,14 @@ def test_debug_shows_the_traceback(files):
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "Traceback" in result.stderr
+
+
+def test_progress_in_a_log_is_lines(monkeypatch, capsys):
+    monkeypatch.setattr("perceptrank.cli.terminal.tables._LINE_SECONDS", 0.0)
+    with ProgressBar("learning") as bar:
+        bar(5, 10)
+        bar(3, 0)
+    assert capsys.readouterr().err.endswith("learning: 50 %\nlearning …\n")
 
 
 def test_help_groups_commands_and_options(run):

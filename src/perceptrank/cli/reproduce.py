@@ -1,5 +1,6 @@
 """The command `reproduce`."""
 
+import sys
 import time
 from contextlib import ExitStack
 from enum import StrEnum
@@ -118,7 +119,7 @@ def _print_losses(result: "Reproduction") -> None:
 
 
 class _Bars(ExitStack):
-    """A bar per stream."""
+    """A bar per stream, or where standard error is no terminal, a line."""
 
     name: str | None = None
     bar: ProgressBar
@@ -127,4 +128,6 @@ class _Bars(ExitStack):
         if name != self.name:
             self.close()
             self.name, self.bar = name, self.enter_context(ProgressBar(name))
+            if not sys.stderr.isatty():
+                complain(f"running {name}")
         self.bar(done, total)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
+from perceptrank.cli.terminal.streams import complain
 from perceptrank.io.names import printable
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _WIDTH_OF_FILES = 200
 _WIDE = 100
 _PATIENCE_SECONDS = 1.0  # before progress is shown
+_LINE_SECONDS = 10.0  # between two lines of a log
 _NARROWEST = 24  # of a column of text that is still read with ease
 _BESIDE = 3  # what a table needs beside the text of a column
 
@@ -184,19 +186,28 @@ def announce_compiling() -> None:
 
 
 class ProgressBar:
-    """A bar for what takes longer than a second: call it with what is done and what there is to do, 0 if unknown."""
+    """A bar for what takes longer than a second: call it with what is done and what there is to do, 0 if unknown.
+
+    Where standard error is no terminal, it writes a line every ten seconds instead.
+    """
 
     def __init__(self, title: str) -> None:
         announce_compiling()
         self._title = title
-        self._start = time.monotonic()
+        self._start = self._said = time.monotonic()
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 
     def __call__(self, done: int, total: int) -> None:
         """Show how far it is, if it has taken long enough."""
         if self._progress is None:
-            if not sys.stderr.isatty() or time.monotonic() - self._start < _PATIENCE_SECONDS:
+            now = time.monotonic()
+            if not sys.stderr.isatty():
+                if now - self._said >= _LINE_SECONDS:
+                    self._said = now
+                    complain(f"{self._title}: {100 * done // total} %" if total else f"{self._title} …")
+                return
+            if now - self._start < _PATIENCE_SECONDS:
                 return
             self._progress = _make_progress()
             self._progress.start()
