@@ -108,7 +108,8 @@ def test_click_learners_on_the_command_line(run, tmp_path):
     refused = run("learn", "random.parquet", "--algorithm", "clicks", "--record", "ap", code=1).stderr
     assert "this log of clicks has no grades" in refused
     assert json.loads(run("algorithms", "--json").stdout)["clicks"][0]["name"] == "3pr"
-    run("warm-up", "--algorithm", "pdgd")
+    for name in pr.algorithms(clicks=True):
+        run("warm-up", "--algorithm", name)
     kept = ["--save", "m.json", "--trace", "t.npz"]
     run("learn", "random.parquet", "--algorithm", "clicks", *kept, "--checkpoint", "100")
     done = run("learn", "random.parquet", "--algorithm", "clicks", *kept, "--resume")

@@ -35,7 +35,7 @@ def warm_up(
 
     from perceptrank.kernels.cache_folder import cache_state
     from perceptrank.kernels.compiled import on_compile
-    from perceptrank.learners.learning import takes_clicks
+    from perceptrank.learners.learning import policies_of, takes_clicks
 
     announce_compiling()
     if everything and algorithm:
@@ -54,10 +54,11 @@ def warm_up(
                 features = np.arange(8, dtype=dtype).reshape(4, 2)
                 stream = pr.QueryStream.from_arrays(features, _GRADES, group=_QUERIES)
                 if takes_clicks(learner):
-                    stream = pr.simulate_clicks(stream, pr.clicks.user("perfect"), policy="fair-pairs")
+                    policy = "plackett-luce" if "plackett-luce" in policies_of(learner) else "fair-pairs"
+                    stream = pr.simulate_clicks(stream, pr.clicks.user("perfect"), policy=policy)
                 learner.learn(stream, DEFAULT_RECORD)
                 learner.scores(stream)
-            if find_spec("msgspec") is not None and not takes_clicks(learner):
+            if find_spec("msgspec") is not None:
                 from perceptrank.serve.replay import Current
                 from perceptrank.serve.warm_up import warm_up as warm_up_service
 
