@@ -29,6 +29,10 @@ class ErrorResponse(msgspec.Struct):
     error: ErrorDetail
 
 
+_TEXT = {"type": "string", "minLength": 1}
+_NUMBERS = {"after": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}}  # parts of paths that are no text
+
+
 def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI description of endpoints."""
     kinds = [kind for endpoint in endpoints for kind in (endpoint.request, endpoint.response) if kind is not None]
@@ -59,8 +63,7 @@ def _operation(endpoint: Endpoint, path: str, known: dict[str, Any]) -> dict[str
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     if names:
         operation["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-            for name in names
+            {"name": name, "in": "path", "required": True, "schema": _NUMBERS.get(name, _TEXT)} for name in names
         ]
     if endpoint.request is not None:
         content: dict[str, Any] = {_JSON: {"schema": known[repr(endpoint.request)]}}

@@ -68,7 +68,7 @@ def _primary(backend: Backend, request: Request) -> ServedRanker:
     return ranker
 
 
-@endpoint("POST", "/entries", "admin", request=Entries, response=SeveralResponse)
+@endpoint("POST", "/entries", "admin", request=Entries, response=SeveralResponse, takes_several=True)
 async def take_entries(backend: Backend, request: Request) -> Response:
     """Take answers that replicas took."""
     entries = decode(Entries, await backend.body(request, _BODY_BYTES))
