@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -26,7 +26,7 @@ _BYTES = 2**23  # of entries that are sent at once, one at least
 class ForwardedEntry(msgspec.Struct):
     """The entry of an answer that a replica took, and the names of its features."""
 
-    record: bytes
+    record: Annotated[bytes, msgspec.Meta(extra_json_schema={"pattern": "^([A-Za-z0-9+/]{4})+$"})]
     names: tuple[str, ...] | None
 
 
