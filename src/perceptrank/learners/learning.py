@@ -115,7 +115,9 @@ def check_policies(learner: Learner, kinds: set[str]) -> None:
     if usable and not kinds & set(usable):
         known = [kind if kind != "other" else "policies that are not known" for kind in sorted(kinds)]
         advice = "the learner clicks takes these"
-        if not kinds & {"fair-pairs", "plackett-luce", "shuffle"}:
+        if "uniform" in kinds and "uniform" not in usable:
+            advice = "the learner rtop-k takes uniform lists"
+        elif not kinds & {"fair-pairs", "plackett-luce", "shuffle"}:
             advice = (
                 "a click may then be due to the place alone. Use `examined` if the log has the column examined, "
                 "`ips-listwise` with estimates of position bias, or `clicks.judgements`"
