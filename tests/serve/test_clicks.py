@@ -253,7 +253,7 @@ def test_a_restart_remembers_the_lists_that_may_be_clicked(tmp_path):
     assert result.is_sound, result.problems
 
 
-def test_an_answer_sent_again_after_a_restart_is_a_duplicate(tmp_path):
+def test_an_answer_sent_again_after_a_restart_is_a_duplicate(tmp_path, monkeypatch):
     ranker = ServedRanker(tmp_path / "r", pr.ClickPerceptron(), settings(explore="fair-pairs"))
     documents, _ = next(searches(1))
     clicked, graded = (ranker.rank(documents, Showing(places=3)) for _ in range(2))
@@ -281,6 +281,9 @@ def test_an_answer_sent_again_after_a_restart_is_a_duplicate(tmp_path):
     ):
         with pytest.raises(ExpiredRankingError):
             ranker.clicks(ranking_id, [first], event_id=event_id)
+    with monkeypatch.context() as broken, pytest.raises(ExpiredRankingError):
+        broken.setattr(ranker.thread.log, "reader", lambda: 1 / 0)  # the log is out of reach
+        ranker.clicks(clicked.ranking_id, [first])
     assert ranker.current.answers == 2
     ranker.close()
 

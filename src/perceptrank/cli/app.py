@@ -47,12 +47,12 @@ def _load(name: str) -> Any:
     # Options of the service can be set in the environment, too.
     settings = {"auto_envvar_prefix": "PERCEPTRANK_SERVE"} if name == "serve" else None
     single = typer.Typer(add_completion=False)
-    function_of_options = ungrouped(command)
-    single.command(name, cls=Command, context_settings=settings)(function_of_options)
+    callback = ungrouped(command)
+    single.command(name, cls=Command, context_settings=settings)(callback)
     found: Any = typer.main.get_command(single)
     found.rich_help_panel = _NAMES[name]
     for parameter in found.params:
-        if panel := function_of_options.panels.get(parameter.name):  # type: ignore[attr-defined]
+        if panel := callback.panels.get(parameter.name):  # type: ignore[attr-defined]
             parameter.rich_help_panel = panel
     return found
 

@@ -245,11 +245,14 @@ class ServedRanker:
             if coins is None:
                 coins = self._explorer.draw_coins(self._rankings.start, number)
             try:
-                listed = self._explorer.list_documents(current, arranged, scores, order, showing, coins)
+                # Shown again, by coins whose clicks are known, it teaches nothing.
+                listed = (
+                    known[1].listed.as_repeated()
+                    if known is not None
+                    else self._explorer.list_documents(current, arranged, scores, order, showing, coins)
+                )
             except ValueError as error:
                 raise InvalidRequestError(str(error), "check the features, or explore less") from None
-            if known is not None:  # shown again, by coins whose clicks are known: it teaches nothing
-                listed = known[1].listed.as_repeated()
             ranking_id = self._rankings.add(number, Waiting(arranged, listed), current.names)
         if listed.by or listed.order != listed.base or known is not None:
             first = set(listed.order)
@@ -295,7 +298,9 @@ class ServedRanker:
         try:
             return self._rankings.find(ranking_id)
         except ExpiredRankingError:
-            entry = self._find_answer(event_id)
+            entry = None
+            with suppress(Exception):  # the log may be out of reach
+                entry = self._find_answer(event_id)
             if not isinstance(entry, kind) or entry.ranking_id != ranking_id:
                 raise
             return _waiting_of(entry)
