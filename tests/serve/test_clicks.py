@@ -281,8 +281,8 @@ def test_an_answer_sent_again_after_a_restart_is_a_duplicate(tmp_path, monkeypat
     ):
         with pytest.raises(ExpiredRankingError):
             ranker.clicks(ranking_id, [first], event_id=event_id)
-    with monkeypatch.context() as broken, pytest.raises(ExpiredRankingError):
-        broken.setattr(ranker.thread.log, "reader", lambda: 1 / 0)  # the log is out of reach
+    monkeypatch.setattr(ranker.thread.log, "reader", lambda: 1 / 0)  # the log is out of reach
+    with pytest.raises(ExpiredRankingError):
         ranker.clicks(clicked.ranking_id, [first])
     assert ranker.current.answers == 2
     ranker.close()
