@@ -100,6 +100,7 @@ from .learners.wrappers.fading import Fading as Fading
 from .learners.wrappers.forgetting import Forgetting as Forgetting
 from .learners.wrappers.sum import Sum as Sum
 from .learners.wrappers.tournament import Tournament as Tournament
+from .learners.wrappers.trees import WithTrees as WithTrees
 from .measures import AP as AP
 from .measures import ERR as ERR
 from .measures import NDCG as NDCG
@@ -133,5 +134,7 @@ from .transforms.running import RunningStandardizer as RunningStandardizer
 from .transforms.running_spread import RunningSpread as RunningSpread
 from .transforms.signed_log import SignedLog as SignedLog
 from .transforms.transform import Transform as Transform
+from .transforms.trees.forest import Forest as Forest
+from .transforms.trees.trees import Trees as Trees
 
 __version__: str

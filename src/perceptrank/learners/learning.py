@@ -28,6 +28,7 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.transforms.registry import sparse_transforms
+from perceptrank.transforms.transform import Transform
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
@@ -213,21 +214,55 @@ def learn_arrays(
     """
     if not model.has_begun:
         begin(learner, model, X.shape[1], sparse=isinstance(X, SparseFeatures))
-    given, X = X, learn_transforms(learner, model, as_learned(model, X), offsets)
-    done = learner._pass(model, X, relevance, offsets, predicted, masses)
+    first = model.queries
+    done = learn_queries(learner, model, as_learned(model, X), relevance, offsets, predicted, masses)
     if done < len(offsets) - 1:
         rows = slice(offsets[done], offsets[done + 1])
         if relevance.ndim == 1:
             as_grades(relevance[rows], len(relevance[rows]))
-        if not are_finite(X[rows]):
-            bad = find_bad_feature(given[rows], model.feature_names, keep_missing=model.takes_missing)
-            raise bad or bad_feature(X[rows], 0, None)
+        transformed_rows = learn_transforms(learner, model, as_learned(model, X[rows]), one_query(len(relevance[rows])))
+        if not are_finite(transformed_rows):
+            bad = find_bad_feature(X[rows], model.feature_names, keep_missing=model.takes_missing)
+            raise bad or bad_feature(transformed_rows, 0, None)
         raise ValueError(
-            f"scores or weights overflow at query number {model.queries + done}, counted from the first that was "
+            f"scores or weights overflow at query number {first + done}, counted from the first that was "
             "ever learned: the features, the learning rate or the query weights are too large; scale the "
             "features, for example with `transforms='running'`"
         )
-    model.queries += done
+
+
+def learn_queries(
+    learner: Learner, model: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+) -> int:
+    """Transform and learn a block for which a model has begun; return as `Learner._pass` does."""
+    graded = _learning_from_grades(learner, model)
+    if not graded:
+        X = learn_transforms(learner, model, X, offsets)
+        done = learner._pass(model, X, relevance, offsets, predicted, masses)
+        model.queries += done
+        return done
+    start, n = 0, len(offsets) - 1
+    while start < n:
+        stop = min(n, *(start + transform.queries_left() for transform in graded))
+        rows, part = slice(offsets[start], offsets[stop]), slice(start, stop)
+        own, weights = read_only(offsets[start : stop + 1] - offsets[start]), masses[part].copy()
+        features = learn_transforms(learner, model, X[rows], own)
+        done = learner._pass(model, features, relevance[rows], own, predicted[rows], masses[part])
+        if done < stop - start:
+            return start + done
+        for transform in graded:
+            transform.learn_grades(relevance[rows], own, weights)
+        model.queries += done
+        start = stop
+    return n
+
+
+def _learning_from_grades(learner: Learner, model: Model) -> list[Transform]:
+    """Return the transforms of a model that learn from grades as well, none if they stay as they are."""
+    if not model.transforms or model.is_held or not learner.learns:
+        return []
+    leaves = [leaf for transform in model.transforms for leaf in transform.leaves() if leaf.learns_grades]
+    return [leaf for leaf in leaves if not leaf.is_settled]
 
 
 def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = False) -> None:

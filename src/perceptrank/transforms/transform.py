@@ -60,6 +60,8 @@ class Transform(ABC):
         Whether it is made of other transforms, or of a ranker, and therefore has no name that settings could follow.
     adds : str
         Name of the feature that it adds after the others; empty if it does not.
+    learns_grades : bool
+        Whether it learns from the grades of queries as well, after these were ranked: `learn_grades`.
 
     Notes
     -----
@@ -109,6 +111,7 @@ class Transform(ABC):
     settles: ClassVar[bool] = False
     wraps: ClassVar[bool] = False
     adds: ClassVar[str] = ""
+    learns_grades: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         """Forget the answers of a transform where a subclass does something else, as they would no longer be true."""
@@ -169,6 +172,13 @@ class Transform(ABC):
     def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
         """Learn from each query of a block, if this transform learns, and return its transformed features."""
         return self.apply(X, offsets)
+
+    def queries_left(self) -> int:
+        """Return how many queries there are until what it learns from grades changes its outputs, if it does."""
+        raise NotImplementedError(f"{type(self).__name__} does not learn from grades")
+
+    def learn_grades(self, relevance: Floats, offsets: Ints, weights: Floats) -> None:
+        """Learn from the grades and weights of the queries that `learn_and_apply` was given last."""
 
     def n_outputs(self, n_features: int) -> int:
         """Return the number of outputs for `n_features` features."""

@@ -9,7 +9,7 @@ from typing import Any
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.clicks.showing import Showing
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.learning import learn_transforms, policies_of, takes_clicks
+from perceptrank.learners.learning import learn_queries, policies_of, takes_clicks
 from perceptrank.learners.model import Model
 from perceptrank.learners.saving import fresh
 from perceptrank.learners.sklearn_adapter import differ
@@ -179,11 +179,9 @@ class Ensemble(Composite):
         """
         n = len(offsets) - 1
         for place, member in enumerate(state.members):
-            scaled = learn_transforms(member, member.model, X, offsets)
-            done = member._pass(member.model, scaled, relevance, offsets, scores[place], moved[place])
+            done = learn_queries(member, member.model, X, relevance, offsets, scores[place], moved[place])
             if done < n:
                 return done
-            member.model.queries += n
         return n
 
     @property

@@ -1,0 +1,195 @@
+"""Forests: sums of decision trees as plain arrays, which no other library is needed to rank by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.io.model_file import finite_numbers, whole_number
+from perceptrank.kernels.arrays import Bytes, Features, Floats, Ints
+from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.transforms.transform import check_width
+
+# What a node takes as missing: nothing (NaN is then 0), zeros and NaN, or NaN; plus `GOES_LEFT` if that goes left.
+NEVER, ZERO, NAN, GOES_LEFT = 0, 1, 2, 4
+_ALMOST_ZERO = 1e-35  # what LightGBM takes as zero
+
+Nodes = tuple[Ints, Ints, Floats, Ints, Ints, Bytes]  # of a forest, as kernels take them
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """A sum of trees: a document goes left at a node if its feature is not above the threshold.
+
+    Nodes of all trees are numbered together, each before its children, and so are leaves.
+
+    Attributes
+    ----------
+    roots : array
+        The first node of each tree, or -1 - leaf for a tree that is nothing but a leaf.
+    features, thresholds : array
+        Of each node, the column that it looks at, and the largest value that goes left.
+    left, right : array
+        Of each node, where documents go: a node, or -1 - leaf.
+    missing : array
+        Of each node, what counts as missing, and where that goes.
+    values : array
+        What each leaf adds to the score.
+    n_features : int
+        Number of columns.
+    is_single : bool
+        True if features are rounded to float32 before they are compared, as XGBoost and RankLib do.
+    names : tuple of str or None
+        Names of the columns, if the file that it was read from has them.
+    """
+
+    roots: Ints
+    features: Ints
+    thresholds: Floats
+    left: Ints
+    right: Ints
+    missing: Bytes
+    values: Floats
+    n_features: int
+    is_single: bool = False
+    names: tuple[str, ...] | None = None
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.roots)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
+        return len(self.values)
+
+    @property
+    def _nodes(self) -> Nodes:
+        return self.roots, self.features, self.thresholds, self.left, self.right, self.missing
+
+    def check(self) -> Forest:
+        """Return itself; raise unless its nodes are trees that kernels can walk down."""
+        n, own = len(self.features), np.arange(len(self.features))
+        if not 0 < self.n_features < 2**31:
+            raise ValueError(f"a forest must have features, got {self.n_features}")
+        if any(len(part) != n for part in (self.thresholds, self.left, self.right, self.missing)):
+            raise ValueError("features, thresholds, left, right and missing of a forest must be as many as its nodes")
+        if ((self.features < 0) | (self.features >= self.n_features)).any():
+            raise ValueError(f"features of a forest must be columns from 0 to {self.n_features - 1}")
+        if np.isnan(self.thresholds).any() or not np.isfinite(self.values).all():
+            raise ValueError("thresholds and values of a forest must be numbers, and values finite")
+        if ((self.missing & 3) > NAN).any() or (self.missing > GOES_LEFT + NAN).any():
+            raise ValueError("what counts as missing in a forest must be nothing, zeros, or NaN")
+        children = np.concatenate([self.left, self.right])
+        if ((children >= 0) & (children <= np.tile(own, 2))).any():
+            raise ValueError("children of a forest must have higher numbers than their parents")
+        ends = np.concatenate([children, self.roots])
+        nodes, leaves = ends[ends >= 0], -1 - ends[ends < 0]
+        if not np.array_equal(np.sort(nodes), own) or not np.array_equal(np.sort(leaves), np.arange(self.n_leaves)):
+            raise ValueError("every node and leaf of a forest must have one parent, or be the root of a tree")
+        return self
+
+    def scores(self, X: Features) -> Floats:
+        """Return the score of each document."""
+        check_width(self.n_features, X.shape[1])
+        scores = np.empty(len(X))
+        score_rows_by_trees(X, self._nodes, self.values, self.is_single, scores)
+        return scores
+
+    def leaves(self, X: Features) -> npt.NDArray[np.int32]:
+        """Return the leaf that each document reaches in each tree, of shape (documents, trees)."""
+        check_width(self.n_features, X.shape[1])
+        leaves = np.empty((len(X), self.n_trees), np.int32)
+        find_leaves(X, self._nodes, self.is_single, leaves)
+        return leaves
+
+    def with_values(self, values: Floats) -> Forest:
+        """Return a forest whose leaves have other values."""
+        return replace(self, values=values)
+
+    def importance(self) -> Floats:
+        """Return, for each feature, its share of the differences that splits make: |left - right| of their means."""
+        means = np.concatenate([self.values[::-1], np.zeros(len(self.features))])  # leaf k at -1 - k, counted from n
+        n, shares = self.n_leaves, np.zeros(self.n_features)
+        for node in range(len(self.features) - 1, -1, -1):
+            left, right = means[n + self.left[node]], means[n + self.right[node]]
+            means[n + node] = 0.5 * (left + right)
+            shares[self.features[node]] += abs(left - right)
+        return shares / shares.sum() if shares.any() else shares
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the arrays as lists, for a model file."""
+        arrays = ("roots", "features", "thresholds", "left", "right", "missing", "values")
+        plain: dict[str, Any] = {name: getattr(self, name).tolist() for name in arrays}
+        names = None if self.names is None else list(self.names)
+        return plain | {"n_features": self.n_features, "is_single": self.is_single, "names": names}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Forest:
+        """Return the forest that `as_plain` converted; raise if it is inconsistent."""
+        whole = {name: _whole(name, plain[name]) for name in ("roots", "features", "left", "right", "missing")}
+        real = {name: finite_numbers(name, plain[name], len(plain[name])) for name in ("thresholds", "values")}
+        missing = whole.pop("missing")
+        if ((missing < 0) | (missing > GOES_LEFT + NAN)).any() or type(plain["is_single"]) is not bool:
+            raise ValueError("missing of a forest must be from 0 to 6, and is_single true or false")
+        names = plain["names"]
+        n_features = whole_number("n_features", plain["n_features"])
+        if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
+            raise ValueError(f"names of a forest must be {n_features} texts, or null")
+        return cls(
+            **whole,
+            **real,
+            missing=missing.astype(np.uint8),
+            n_features=n_features,
+            is_single=plain["is_single"],
+            names=None if names is None else tuple(names),
+        ).check()
+
+
+def _whole(name: str, values: Any) -> Ints:
+    numbers = finite_numbers(name, values, len(values))
+    if (numbers % 1).any() or (abs(numbers) >= 2**31).any():
+        raise ValueError(f"{name} of a forest must be whole numbers")
+    return numbers.astype(np.int64)
+
+
+@helper
+def leaf_of(X: Features, i: int, tree: int, nodes: Nodes, is_single: bool) -> int:
+    """Return the leaf of a tree that a document reaches."""
+    roots, features, thresholds, left, right, missing = nodes
+    node = roots[tree]
+    while node >= 0:
+        value = np.float64(X[i, features[node]])
+        if is_single:
+            value = np.float64(np.float32(value))
+        kind = missing[node]
+        counts = kind & 3
+        if counts == NEVER and value != value:
+            value = 0.0
+        if (counts != NEVER and value != value) or (counts == ZERO and abs(value) <= _ALMOST_ZERO):
+            node = left[node] if kind & GOES_LEFT else right[node]
+        else:
+            node = left[node] if value <= thresholds[node] else right[node]
+    return -1 - node
+
+
+@compiled
+def score_rows_by_trees(X: Features, nodes: Nodes, values: Floats, is_single: bool, scores: Floats) -> None:
+    """Write the sum over all trees, in their order, of what the leaves of each document add."""
+    for i in range(len(scores)):
+        total = 0.0
+        for tree in range(len(nodes[0])):
+            total += values[leaf_of(X, i, tree, nodes, is_single)]
+        scores[i] = total
+
+
+@compiled
+def find_leaves(X: Features, nodes: Nodes, is_single: bool, leaves: npt.NDArray[np.int32]) -> None:
+    """Write the leaf of each tree that each document reaches."""
+    for i in range(leaves.shape[0]):
+        for tree in range(leaves.shape[1]):
+            leaves[i, tree] = leaf_of(X, i, tree, nodes, is_single)

@@ -1,0 +1,95 @@
+"""Forests from the files of other libraries, parsed here: a damaged file is an error, whatever is in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perceptrank.transforms.trees.forest import GOES_LEFT, Forest
+
+_MOST_TREES = 100_000
+
+
+class ForestBuilder:
+    """Puts trees together, whose nodes and leaves are numbered from 0 in each of them."""
+
+    def __init__(self) -> None:
+        self._parts: list[dict[str, Any]] = []
+        self._roots: list[int] = []
+        self._n_nodes = self._n_leaves = 0
+
+    def add(self, features: Any, thresholds: Any, left: Any, right: Any, missing: Any, values: Any) -> None:
+        """Add a tree whose root is node 0; children are nodes, or -1 - leaf. Without nodes it is one leaf."""
+        features, values = np.asarray(features, np.int64), np.asarray(values, np.float64)
+        sides = [np.asarray(side, np.int64) for side in (left, right)]
+        left, right = (np.where(side >= 0, side + self._n_nodes, side - self._n_leaves) for side in sides)
+        self._roots.append(self._n_nodes if len(features) else -1 - self._n_leaves)
+        part = dict(features=features, thresholds=np.asarray(thresholds, np.float64), left=left, right=right)
+        self._parts.append(part | dict(missing=np.asarray(missing, np.uint8), values=values))
+        self._n_nodes, self._n_leaves = self._n_nodes + len(features), self._n_leaves + len(values)
+
+    def forest(self, n_features: int, names: tuple[str, ...] | None = None, *, is_single: bool = False) -> Forest:
+        """Return the forest of all trees; raise if they are none."""
+        if not self._parts:
+            raise ValueError("there are no trees")
+        arrays = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+        roots = np.array(self._roots, np.int64)
+        return Forest(roots, n_features=n_features, is_single=is_single, names=names, **arrays).check()
+
+
+def parse_lightgbm(text: str) -> Forest:
+    """Return the forest of LightGBM's text format; raise if it is damaged, or has splits that are not thresholds.
+
+    Scores are those of `Booster.predict(raw_score=True)`.
+    """
+    head, *trees = text.split("\nTree=")
+    if not head.startswith("tree\n") or not trees:
+        raise ValueError("a model of LightGBM must begin with the line 'tree' and have trees")
+    if len(trees) > _MOST_TREES:
+        raise ValueError(f"a forest must have at most {_MOST_TREES:,} trees, got {len(trees):,}")
+    settings = _fields(head)
+    if settings.get("num_class", "1") != "1" or settings.get("num_tree_per_iteration", "1") != "1":
+        raise ValueError("a model of LightGBM must have one score per document, got one per class")
+    n_features = int(settings["max_feature_idx"]) + 1
+    names = tuple(settings["feature_names"].split())
+    builder = ForestBuilder()
+    for number, tree in enumerate(trees):
+        try:
+            _add_lightgbm_tree(builder, _fields(tree))
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"tree {number} of a model of LightGBM is damaged, or not one of thresholds: {error}") from None
+    unnamed = names == tuple(f"Column_{place}" for place in range(n_features)) or len(names) != n_features
+    forest = builder.forest(n_features, None if unnamed else names)
+    if "average_output" in settings:  # a random forest
+        forest = forest.with_values(forest.values / forest.n_trees)
+    return forest
+
+
+def _fields(text: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+def _add_lightgbm_tree(builder: ForestBuilder, fields: dict[str, str]) -> None:
+    n_leaves = int(fields["num_leaves"])
+    if fields.get("num_cat", "0") != "0":
+        raise ValueError("it has categorical splits, which are not known here: encode categories as numbers")
+    if fields.get("is_linear", "0") != "0":
+        raise ValueError("it has linear leaves, which are not known here: fit it with linear_tree=false")
+
+    def numbers(name: str, kind: type[float] | type[int], n: int) -> list[Any]:
+        values = [kind(word) for word in fields[name].split()]
+        if len(values) != n:
+            raise ValueError(f"{name} must be {n} numbers, got {len(values)}")
+        return values
+
+    n = n_leaves - 1
+    values = numbers("leaf_value", float, n_leaves)
+    if n == 0:
+        builder.add([], [], [], [], [], values)
+        return
+    kinds = np.array(numbers("decision_type", int, n))
+    missing = (kinds >> 2) & 3 | np.where(kinds & 2, GOES_LEFT, 0)
+    sides = [numbers(side, int, n) for side in ("left_child", "right_child")]
+    builder.add(numbers("split_feature", int, n), numbers("threshold", float, n), *sides, missing, values)

@@ -1,0 +1,187 @@
+"""The score of trees that are fitted again and again to what was judged so far, as one more feature."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+
+from perceptrank.io.model_file import whole_number
+from perceptrank.kernels.arrays import Features, Floats, Ints, aligned
+from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
+from perceptrank.transforms.transform import LearningTransform, Transform
+from perceptrank.transforms.trees.fitting import Fit, lightgbm
+from perceptrank.transforms.trees.forest import Forest
+from perceptrank.transforms.trees.memory import Memory
+
+_MEGABYTE = 10**6
+_DELAY = 10  # a fit is ready after a tenth of the queries that it was fitted to
+
+
+class Trees(LearningTransform):
+    """Add the score of trees as one more feature, after the others; the trees are fitted to the queries so far.
+
+    After `first_fit` queries, and whenever their number has doubled, LambdaMART is fitted to all queries so far, or to
+    a uniform sample of them if they are more than `memory`. The fit runs beside the stream, on a thread of its own. Its
+    trees rank from a fixed query on, a tenth of the queries later, so results never depend on timing. Before that, the
+    feature is that of the trees before, or 0. The score of a query depends on earlier queries alone, so that a learner
+    can trust it as it trusts any other feature; its standard deviation within a query is about 1.
+
+    If a fit fails, the trees before it stay, with a warning.
+
+    Parameters
+    ----------
+    n_trees : int
+        Number of trees: of 31 leaves with the rate 0.1 if fewer than 4,000 queries are remembered, else of 63 with 0.2.
+    memory : float > 0
+        Megabytes for queries to remember, in single precision.
+    first_fit : int
+        Number of queries before the first fit.
+    seed : int
+
+    Attributes
+    ----------
+    forest : Forest or None
+        The trees that rank, None before there are any.
+    queries : int
+        Number of queries learned from.
+
+    References
+    ----------
+    C. J. C. Burges, "From RankNet to LambdaRank to LambdaMART: An Overview"; G. Ke et al., "LightGBM".
+    """
+
+    name = "trees"
+    adds = "trees"
+    learns_grades = True
+    scope = "document"
+    label = "trees"
+
+    def __init__(self, n_trees: int = 100, memory: float = 256.0, first_fit: int = 250, seed: int = 0) -> None:
+        self.n_trees = check_positive_whole("n_trees", n_trees)
+        self.memory = as_number(memory)
+        if not 0 < self.memory < np.inf:
+            raise ParameterError("memory", "must be a number of megabytes > 0", memory)
+        self.first_fit = check_positive_whole("first_fit", first_fit)
+        check_seed(seed)
+        self.seed = int(seed)
+        self.frozen = False
+        self.forest: Forest | None = None
+        self.queries, self._next_fit, self._swap_at = 0, self.first_fit, 0
+        self._fit: Fit | None = None
+        self._remembered = Memory(int(self.memory * _MEGABYTE), self.seed)
+        self._seen: Any = None
+
+    @property
+    def n_remembered(self) -> int:
+        """Number of queries that the next fit would be to, as things are."""
+        return len(self._remembered)
+
+    def n_outputs(self, n_features: int) -> int:
+        return n_features + 1
+
+    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if names is None else (*names, self.adds)
+
+    def sparse_form(self) -> Transform:
+        raise TypeError("trees take dense features only: to_dense() makes a stream dense")
+
+    def apply(self, X: Features, offsets: Ints) -> Features:
+        outputs: Features = aligned((len(X), X.shape[1] + 1), X.dtype)
+        outputs[:, :-1] = X
+        outputs[:, -1] = 0.0 if self.forest is None else self.forest.scores(X)
+        return outputs
+
+    def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
+        if not self.frozen:
+            self._seen = X
+        return self.apply(X, offsets)
+
+    def queries_left(self) -> int:
+        return (self._swap_at if self._fit is not None else self._next_fit) - self.queries
+
+    def learn_grades(self, relevance: Floats, offsets: Ints, weights: Floats) -> None:
+        X, self._seen = self._seen, None
+        if self.queries == 0:
+            lightgbm()  # now rather than when the first trees are due
+        self._remembered.add(X, relevance, offsets, weights)
+        self.queries += len(weights)
+        if self._fit is not None and self.queries == self._swap_at:
+            forest, problem = self._fit.result()
+            self._fit = None
+            if forest is None:
+                warnings.warn(f"no new trees after {self.queries:,} queries: {problem}", UserWarning, stacklevel=2)
+            self.forest = forest or self.forest
+        elif self.queries == self._next_fit:
+            self._fit = Fit(self._remembered.queries(), self.n_trees, self.seed)
+            self._swap_at, self._next_fit = self.queries + max(1, self.queries // _DELAY), 2 * self.queries
+
+    def freeze(self) -> Self:
+        """Stop learning: the trees of now stay, and what was remembered is forgotten. Return the transform itself."""
+        self._fit, self._seen, self._remembered = None, None, Memory(self._remembered.room, self.seed)
+        return super().freeze()
+
+    def state(self) -> dict[str, Any]:
+        coming, problem = (None, "") if self._fit is None else self._fit.result()
+        return self.settings() | {
+            "frozen": self.frozen,
+            "queries": self.queries,
+            "next_fit": self._next_fit,
+            "swap_at": self._swap_at if self._fit is not None else None,
+            "forest": None if self.forest is None else self.forest.as_plain(),
+            "coming": None if coming is None else coming.as_plain(),
+            "problem": problem,
+            "features": self._n_features(),
+            "remembered": self._remembered.as_plain(),
+        }
+
+    def _n_features(self) -> int:
+        kept = self._remembered.queries()
+        return kept[0].X.shape[1] if kept else 0
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        if type(state["frozen"]) is not bool or not isinstance(state["problem"], str):
+            raise ValueError("frozen of trees must be true or false, and problem a text")
+        self.frozen = state["frozen"]
+        self.queries = whole_number("queries", state["queries"])
+        self._next_fit = whole_number("next_fit", state["next_fit"])
+        self.forest = None if state["forest"] is None else Forest.from_plain(state["forest"])
+        if state["swap_at"] is not None:
+            self._swap_at = whole_number("swap_at", state["swap_at"])
+            coming = None if state["coming"] is None else Forest.from_plain(state["coming"])
+            self._fit = Fitted(coming, state["problem"])
+        n_features = whole_number("features", state["features"])
+        room = self._remembered.room
+        self._remembered = Memory.from_plain(state["remembered"], room, self.seed, n_features)
+        if self.queries_left() <= 0 and not self.frozen:
+            raise ValueError(f"trees must be fitted, and rank, after more than {self.queries} queries")
+        widths = {forest.n_features for forest in (self.forest, self._coming()) if forest is not None}
+        if len(widths | ({n_features} - {0})) > 1:
+            raise ValueError("the trees and the queries that they remember must have the same features")
+
+    def _coming(self) -> Forest | None:
+        return None if self._fit is None else self._fit.result()[0]
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__, _remembered=self._remembered.copy(), _seen=None)
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        fit = None if self._fit is None else Fitted(*self._fit.result())
+        return self.__dict__ | {"_fit": fit, "_seen": None}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_trees})"
+
+
+class Fitted(Fit):
+    """A fit that is done: what it resulted in."""
+
+    def __init__(self, forest: Forest | None, problem: str) -> None:
+        self._forest, self._problem = forest, problem
+
+    def result(self) -> tuple[Forest | None, str]:
+        return self._forest, self._problem
