@@ -15,6 +15,7 @@ from perceptrank.learners.wrappers.bagging import draw_repeats
 
 def test_the_wrappers_are_not_among_the_algorithms():
     known = {"adagrad": pr.AdaGrad, "bagging": pr.Bagging, "fading": pr.Fading, "forgetting": pr.Forgetting}
+    known["trees"] = pr.WithTrees
     assert pr.wrappers() == known
     assert not set(pr.wrappers()) & set(pr.algorithms())
 

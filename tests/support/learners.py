@@ -11,9 +11,12 @@ import pytest
 import perceptrank as pr
 
 
+FEW = {"n_members": 3, "n_trees": 2, "first_fit": 4}  # of settings that decide how much there is to do
+
+
 def wrapped(wrapper, kind):
     """A constructor without arguments, of the wrapper around this learner; None if it does not take the learner."""
-    few = {"n_members": 3} if "n_members" in wrapper.parameter_names else {}
+    few = {name: value for name, value in FEW.items() if name in wrapper.parameter_names}
     try:
         wrapper(kind(), **few)
     except ValueError:

@@ -17,6 +17,7 @@ _LONGEST = 10_000  # documents of a query that LightGBM takes
 _MOST_LEVELS = 256
 _LARGEST_GRADE = 31  # beyond, gains are all the same: 2**31 - 1
 _SCALED_ON = 1_000  # queries
+UNGRADED = "no query that is remembered has documents of different grades"
 
 
 def lightgbm() -> object:
@@ -45,7 +46,7 @@ class Fit:
         try:
             self._forest = fit_forest(queries, n_trees, seed)
         except Exception as error:
-            self._problem = f"{type(error).__name__}: {error}"
+            self._problem = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
 
     def result(self) -> tuple[Forest | None, str]:
         """Return the forest, or None and the reason why there is none."""
@@ -58,7 +59,7 @@ def fit_forest(queries: list[Remembered], n_trees: int, seed: int) -> Forest:
     library: object = lightgbm()
     queries = [query for query in queries if len(query.relevance) <= _LONGEST]
     if not any(query.relevance.min() < query.relevance.max() for query in queries):
-        raise ValueError("no query that is remembered has documents of different grades")
+        raise ValueError(UNGRADED)
     X = np.concatenate([query.X for query in queries])
     lengths = np.array([len(query.relevance) for query in queries])
     labels, gains = as_labels(np.concatenate([query.relevance for query in queries]))

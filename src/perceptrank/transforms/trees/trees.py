@@ -11,7 +11,7 @@ from perceptrank.io.model_file import whole_number
 from perceptrank.kernels.arrays import Features, Floats, Ints, aligned
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
 from perceptrank.transforms.transform import LearningTransform, Transform
-from perceptrank.transforms.trees.fitting import Fit, lightgbm
+from perceptrank.transforms.trees.fitting import UNGRADED, Fit, lightgbm
 from perceptrank.transforms.trees.forest import Forest
 from perceptrank.transforms.trees.memory import Memory
 
@@ -44,6 +44,8 @@ class Trees(LearningTransform):
     ----------
     forest : Forest or None
         The trees that rank, None before there are any.
+    problem : str
+        Why the last fit gave no trees; empty if it did.
     queries : int
         Number of queries learned from.
 
@@ -68,6 +70,7 @@ class Trees(LearningTransform):
         self.seed = int(seed)
         self.frozen = False
         self.forest: Forest | None = None
+        self.problem = ""
         self.queries, self._next_fit, self._swap_at = 0, self.first_fit, 0
         self._fit: Fit | None = None
         self._remembered = Memory(int(self.memory * _MEGABYTE), self.seed)
@@ -108,11 +111,11 @@ class Trees(LearningTransform):
         self._remembered.add(X, relevance, offsets, weights)
         self.queries += len(weights)
         if self._fit is not None and self.queries == self._swap_at:
-            forest, problem = self._fit.result()
-            self._fit = None
-            if forest is None:
-                warnings.warn(f"no new trees after {self.queries:,} queries: {problem}", UserWarning, stacklevel=2)
-            self.forest = forest or self.forest
+            forest, self.problem = self._fit.result()
+            self._fit, self.forest = None, forest or self.forest
+            if self.problem and self.problem != UNGRADED:
+                told = f"the fit after {self._next_fit // 2:,} queries failed, so the trees before it stay: {self.problem}"
+                warnings.warn(told, UserWarning, stacklevel=2)
         elif self.queries == self._next_fit:
             self._fit = Fit(self._remembered.queries(), self.n_trees, self.seed)
             self._swap_at, self._next_fit = self.queries + max(1, self.queries // _DELAY), 2 * self.queries
@@ -123,7 +126,7 @@ class Trees(LearningTransform):
         return super().freeze()
 
     def state(self) -> dict[str, Any]:
-        coming, problem = (None, "") if self._fit is None else self._fit.result()
+        coming, problem = (None, self.problem) if self._fit is None else self._fit.result()
         return self.settings() | {
             "frozen": self.frozen,
             "queries": self.queries,
@@ -152,6 +155,8 @@ class Trees(LearningTransform):
             self._swap_at = whole_number("swap_at", state["swap_at"])
             coming = None if state["coming"] is None else Forest.from_plain(state["coming"])
             self._fit = Fitted(coming, state["problem"])
+        else:
+            self.problem = state["problem"]
         n_features = whole_number("features", state["features"])
         room = self._remembered.room
         self._remembered = Memory.from_plain(state["remembered"], room, self.seed, n_features)
