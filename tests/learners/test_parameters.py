@@ -117,6 +117,11 @@ FIXED = [
     (pr.Sum(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "measure", "ap"),
+    (pr.WithTrees(), "n_trees", 7),
+    (pr.WithTrees(), "memory", 1.0),
+    (pr.WithTrees(), "first_fit", 7),
+    (pr.WithTrees(), "seed", 7),
+    (pr.WithTrees(), "learner", pr.SlamPerceptron()),
     *(
         (pr.KernelPerceptron(policy="random"), name, value)
         for name, value in {

@@ -10,7 +10,6 @@ import pytest
 
 import perceptrank as pr
 
-
 FEW = {"n_members": 3, "n_trees": 2, "first_fit": 4}  # of settings that decide how much there is to do
 
 

@@ -19,7 +19,12 @@ AUTOMATIC = "query-zscore+query-normal"
 
 Kind = TypeVar("Kind", bound=type[Transform])
 
-_FOLDERS = ("perceptrank.transforms", "perceptrank.transforms.random", "perceptrank.transforms.trees", "perceptrank.learners")  # the last by name only
+_FOLDERS = (
+    "perceptrank.transforms",
+    "perceptrank.transforms.random",
+    "perceptrank.transforms.trees",
+    "perceptrank.learners",
+)  # the last by name only
 REGISTRY = Registry(Transform, "transform", "name", *_FOLDERS)  # type: ignore[type-abstract]
 
 

@@ -83,6 +83,7 @@ class Transform(ABC):
     - `stream`: a `QueryStream`; to learn from, also an iterable of blocks.
     - `other`: a transform of the same kind and settings, learned on other queries.
     - `state`: what `state` returned.
+    - `relevance`, `query_weights`: grades of the documents, and the weight of each query.
 
     Examples
     --------
@@ -177,7 +178,7 @@ class Transform(ABC):
         """Return how many queries there are until what it learns from grades changes its outputs, if it does."""
         raise NotImplementedError(f"{type(self).__name__} does not learn from grades")
 
-    def learn_grades(self, relevance: Floats, offsets: Ints, weights: Floats) -> None:
+    def learn_grades(self, relevance: Floats, offsets: Ints, query_weights: Floats) -> None:
         """Learn from the grades and weights of the queries that `learn_and_apply` was given last."""
 
     def n_outputs(self, n_features: int) -> int:

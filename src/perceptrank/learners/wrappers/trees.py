@@ -52,6 +52,7 @@ class WithTrees(StepWrapper):
     """
 
     algorithm = "trees"
+    learner: Learner | None  # type: ignore[assignment]
     fixed = ("n_trees", "memory", "first_fit", "seed")
     cost = "that of its learner, and 2 µs a document for 100 trees; beside it, fits at every doubling"
 
@@ -64,12 +65,15 @@ class WithTrees(StepWrapper):
         first_fit: int = 250,
         seed: int = 0,
     ) -> None:
-        self.learner = ListwisePerceptron() if learner is None else learner
+        self.learner = learner
         self.n_trees = n_trees
         self.memory = memory
         self.first_fit = first_fit
         self.seed = seed
         self.__post_init__()
+
+    def _wrapped(self) -> Any:
+        return ListwisePerceptron() if self.learner is None else self.learner
 
     @property
     def theorem(self) -> Theorem:
@@ -95,10 +99,9 @@ class WithTrees(StepWrapper):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if takes_clicks(self.learner):
-            raise ParameterError("learner", "must be one that learns from grades, which trees are fitted to", self.learner)
-        if not self.learner.learns:
-            raise ParameterError("learner", "must be one that learns", self.learner)
+        learner = self._wrapped()
+        if not learner.learns or takes_clicks(learner):
+            raise ParameterError("learner", "must be one that learns from grades, which trees are fitted to", learner)
         Trees(self.n_trees, self.memory, self.first_fit, self.seed)
 
     def _without_trees(self) -> Learner:

@@ -61,10 +61,14 @@ class Wrapper(Composite):
         self._copy_learner()
         super().__post_init__()
 
+    def _wrapped(self) -> Any:
+        """Return the learner that the settings name."""
+        return self.learner
+
     def _copy_learner(self) -> None:
-        if isinstance(self.learner, Learner):
+        if isinstance(learner := self._wrapped(), Learner):
             model = self._model.copy()
-            model.inner = fresh(self.learner)
+            model.inner = fresh(learner)
             self._model = model
 
     def _configured(self, model: Model | None = None) -> Model:
@@ -73,8 +77,8 @@ class Wrapper(Composite):
         return model
 
     def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
-        learner = self.learner
-        if learner is not before["learner"] and self._model.has_begun and not _can_continue(learner, self._copy):
+        learner = self._wrapped()
+        if self.learner is not before["learner"] and self._model.has_begun and not _can_continue(learner, self._copy):
             raise ValueError(
                 f"learner cannot be changed to {learner!r} once something was learned: make a new {type(self).__name__}"
             )
@@ -88,7 +92,7 @@ class Wrapper(Composite):
         return f"{self.algorithm}:{self._copy.name}"
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.learner, Learner):
+        if not isinstance(self._wrapped(), Learner):
             raise ParameterError("learner", "must be a learner", self.learner)
         super()._check_parameters()
 
@@ -100,7 +104,7 @@ def _can_continue(learner: Any, other: Learner) -> bool:
     if any(differ(getattr(learner, name), getattr(other, name)) for name in other.fixed):
         return False
     if isinstance(learner, Wrapper) and isinstance(other, Wrapper):
-        return _can_continue(learner.learner, other.learner)
+        return _can_continue(learner._wrapped(), other._wrapped())
     return True
 
 

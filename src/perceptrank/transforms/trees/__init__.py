@@ -1,1 +1,1 @@
-"""Trees: ensembles of them as plain values, their scores and leaves as features, and the memory that they are fitted to."""
+"""Trees: forests as plain values, their scores and leaves as features, and what they are fitted to."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ _SCALED_ON = 1_000  # queries
 UNGRADED = "no query that is remembered has documents of different grades"
 
 
-def lightgbm() -> object:
+def lightgbm() -> Any:
     """Return LightGBM; raise if it is not there, with the extra that has it."""
     try:
         import lightgbm
@@ -56,7 +57,7 @@ class Fit:
 
 def fit_forest(queries: list[Remembered], n_trees: int, seed: int) -> Forest:
     """Fit LambdaMART to queries; raise if that fails. The scores of a query have about the standard deviation 1."""
-    library: object = lightgbm()
+    library = lightgbm()
     queries = [query for query in queries if len(query.relevance) <= _LONGEST]
     if not any(query.relevance.min() < query.relevance.max() for query in queries):
         raise ValueError(UNGRADED)
@@ -78,10 +79,10 @@ def fit_forest(queries: list[Remembered], n_trees: int, seed: int) -> Forest:
         "verbose": -1,
     }
     equal = (weights == weights[0]).all()
-    data = library.Dataset(  # type: ignore[attr-defined]
+    data = library.Dataset(
         X, labels, group=lengths, weight=None if equal else np.repeat(weights / weights.mean(), lengths)
     )
-    booster = library.train(settings, data, n_trees)  # type: ignore[attr-defined]
+    booster = library.train(settings, data, n_trees)
     forest = parse_lightgbm(booster.model_to_string())
     return forest.with_values(forest.values / spread_within(forest, queries[:_SCALED_ON]))
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.model_file import finite_numbers, whole_number
-from perceptrank.kernels.arrays import Bytes, Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.transforms.transform import check_width
 
@@ -17,7 +17,7 @@ from perceptrank.transforms.transform import check_width
 NEVER, ZERO, NAN, GOES_LEFT = 0, 1, 2, 4
 _ALMOST_ZERO = 1e-35  # what LightGBM takes as zero
 
-Nodes = tuple[Ints, Ints, Floats, Ints, Ints, Bytes]  # of a forest, as kernels take them
+Nodes = tuple[Ints, Ints, Floats, Ints, Ints, Ints]  # of a forest, as kernels take them
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Forest:
 
     Nodes of all trees are numbered together, each before its children, and so are leaves.
 
-    Attributes
+    Parameters
     ----------
     roots : array
         The first node of each tree, or -1 - leaf for a tree that is nothing but a leaf.
@@ -44,6 +44,24 @@ class Forest:
         True if features are rounded to float32 before they are compared, as XGBoost and RankLib do.
     names : tuple of str or None
         Names of the columns, if the file that it was read from has them.
+
+    Notes
+    -----
+    Arguments that mean the same in all methods:
+
+    - `X`: documents, an array of shape (documents, features).
+    - `values`: a number for each leaf.
+    - `plain`: what `as_plain` returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> forest = Forest(  # 1 if the second feature is above 0.5, else -1
+    ...     roots=np.array([0]), features=np.array([1]), thresholds=np.array([0.5]), left=np.array([-1]),
+    ...     right=np.array([-2]), missing=np.array([0]), values=np.array([-1.0, 1.0]), n_features=2,
+    ... ).check()
+    >>> forest.scores(np.array([[3.0, 0.5], [0.0, 0.6]])).tolist()
+    [-1.0, 1.0]
     """
 
     roots: Ints
@@ -51,7 +69,7 @@ class Forest:
     thresholds: Floats
     left: Ints
     right: Ints
-    missing: Bytes
+    missing: Ints
     values: Floats
     n_features: int
     is_single: bool = False
@@ -82,7 +100,7 @@ class Forest:
             raise ValueError(f"features of a forest must be columns from 0 to {self.n_features - 1}")
         if np.isnan(self.thresholds).any() or not np.isfinite(self.values).all():
             raise ValueError("thresholds and values of a forest must be numbers, and values finite")
-        if ((self.missing & 3) > NAN).any() or (self.missing > GOES_LEFT + NAN).any():
+        if not np.isin(self.missing & ~GOES_LEFT, (NEVER, ZERO, NAN)).all():
             raise ValueError("what counts as missing in a forest must be nothing, zeros, or NaN")
         children = np.concatenate([self.left, self.right])
         if ((children >= 0) & (children <= np.tile(own, 2))).any():
@@ -131,11 +149,14 @@ class Forest:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Forest:
         """Return the forest that `as_plain` converted; raise if it is inconsistent."""
-        whole = {name: _whole(name, plain[name]) for name in ("roots", "features", "left", "right", "missing")}
-        real = {name: finite_numbers(name, plain[name], len(plain[name])) for name in ("thresholds", "values")}
-        missing = whole.pop("missing")
-        if ((missing < 0) | (missing > GOES_LEFT + NAN)).any() or type(plain["is_single"]) is not bool:
-            raise ValueError("missing of a forest must be from 0 to 6, and is_single true or false")
+        whole: dict[str, Any] = {
+            name: _whole(name, plain[name]) for name in ("roots", "features", "left", "right", "missing")
+        }
+        real: dict[str, Any] = {
+            name: finite_numbers(name, plain[name], len(plain[name])) for name in ("thresholds", "values")
+        }
+        if type(plain["is_single"]) is not bool:
+            raise ValueError(f"is_single of a forest must be true or false, got {plain['is_single']!r}")
         names = plain["names"]
         n_features = whole_number("n_features", plain["n_features"])
         if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
@@ -143,7 +164,6 @@ class Forest:
         return cls(
             **whole,
             **real,
-            missing=missing.astype(np.uint8),
             n_features=n_features,
             is_single=plain["is_single"],
             names=None if names is None else tuple(names),
@@ -168,9 +188,9 @@ def leaf_of(X: Features, i: int, tree: int, nodes: Nodes, is_single: bool) -> in
             value = np.float64(np.float32(value))
         kind = missing[node]
         counts = kind & 3
-        if counts == NEVER and value != value:
-            value = 0.0
-        if (counts != NEVER and value != value) or (counts == ZERO and abs(value) <= _ALMOST_ZERO):
+        if counts == NEVER and np.isnan(value):
+            value = np.float64(0.0)
+        if (counts != NEVER and np.isnan(value)) or (counts == ZERO and abs(value) <= _ALMOST_ZERO):
             node = left[node] if kind & GOES_LEFT else right[node]
         else:
             node = left[node] if value <= thresholds[node] else right[node]

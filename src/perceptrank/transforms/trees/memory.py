@@ -134,12 +134,12 @@ class Memory:
         numbers = [whole_number("numbers", number) for number in plain["numbers"]]
         lengths = [whole_number("lengths", length) for length in plain["lengths"]]
         weights = finite_numbers("weights", plain["weights"], n)
-        rising = all(first < second for first, second in zip(numbers, numbers[1:] + [memory.seen], strict=False))
+        rising = all(first < second for first, second in zip(numbers, [*numbers[1:], memory.seen], strict=False))
         if len(lengths) != n or not rising or 0 in lengths or (weights <= 0).any() or not 0 <= memory._limit <= 1:
             raise ValueError("the queries that trees remember must have numbers that rise, documents, and weights")
         if sum(lengths) * (4 * n_features + 8) > 2 * room:
             raise ValueError(f"the queries that trees remember must fit into {room} bytes")
-        X = _unpacked("features", plain["features"], "<f4", sum(lengths) * n_features).reshape(-1, n_features)
+        X = _unpacked("features", plain["features"], "<f4", sum(lengths) * n_features).reshape(sum(lengths), n_features)
         grades = _unpacked("grades", plain["grades"], "<f8", sum(lengths)).astype(np.float64)
         if not np.isfinite(X).all() or not (np.isfinite(grades) & (grades >= 0)).all():
             raise ValueError("features and grades that trees remember must be finite, and grades not negative")

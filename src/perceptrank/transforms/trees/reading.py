@@ -25,8 +25,8 @@ class ForestBuilder:
         sides = [np.asarray(side, np.int64) for side in (left, right)]
         left, right = (np.where(side >= 0, side + self._n_nodes, side - self._n_leaves) for side in sides)
         self._roots.append(self._n_nodes if len(features) else -1 - self._n_leaves)
-        part = dict(features=features, thresholds=np.asarray(thresholds, np.float64), left=left, right=right)
-        self._parts.append(part | dict(missing=np.asarray(missing, np.uint8), values=values))
+        part = {"features": features, "thresholds": np.asarray(thresholds, np.float64), "left": left, "right": right}
+        self._parts.append(part | {"missing": np.asarray(missing, np.int64), "values": values})
         self._n_nodes, self._n_leaves = self._n_nodes + len(features), self._n_leaves + len(values)
 
     def forest(self, n_features: int, names: tuple[str, ...] | None = None, *, is_single: bool = False) -> Forest:
@@ -58,7 +58,9 @@ def parse_lightgbm(text: str) -> Forest:
         try:
             _add_lightgbm_tree(builder, _fields(tree))
         except (KeyError, ValueError) as error:
-            raise ValueError(f"tree {number} of a model of LightGBM is damaged, or not one of thresholds: {error}") from None
+            raise ValueError(
+                f"tree {number} of a model of LightGBM is damaged, or not one of thresholds: {error}"
+            ) from None
     unnamed = names == tuple(f"Column_{place}" for place in range(n_features)) or len(names) != n_features
     forest = builder.forest(n_features, None if unnamed else names)
     if "average_output" in settings:  # a random forest
@@ -91,5 +93,5 @@ def _add_lightgbm_tree(builder: ForestBuilder, fields: dict[str, str]) -> None:
         return
     kinds = np.array(numbers("decision_type", int, n))
     missing = (kinds >> 2) & 3 | np.where(kinds & 2, GOES_LEFT, 0)
-    sides = [numbers(side, int, n) for side in ("left_child", "right_child")]
-    builder.add(numbers("split_feature", int, n), numbers("threshold", float, n), *sides, missing, values)
+    left, right = numbers("left_child", int, n), numbers("right_child", int, n)
+    builder.add(numbers("split_feature", int, n), numbers("threshold", float, n), left, right, missing, values)

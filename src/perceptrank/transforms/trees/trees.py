@@ -52,6 +52,17 @@ class Trees(LearningTransform):
     References
     ----------
     C. J. C. Burges, "From RankNet to LambdaRank to LambdaMART: An Overview"; G. Ke et al., "LightGBM".
+
+    Examples
+    --------
+    `WithTrees` puts them before the transforms of a learner; by hand it is:
+
+    >>> import perceptrank as pr
+    >>> ranker = pr.ListwisePerceptron(transforms=[Trees(n_trees=20, first_fit=100), "auto"])
+    >>> trace = ranker.learn(pr.mslr_shaped(150, n_documents=10, n_features=5))
+    >>> trees = ranker.transforms_[0]
+    >>> trees.queries, trees.forest.n_trees
+    (150, 20)
     """
 
     name = "trees"
@@ -104,17 +115,19 @@ class Trees(LearningTransform):
     def queries_left(self) -> int:
         return (self._swap_at if self._fit is not None else self._next_fit) - self.queries
 
-    def learn_grades(self, relevance: Floats, offsets: Ints, weights: Floats) -> None:
+    def learn_grades(self, relevance: Floats, offsets: Ints, query_weights: Floats) -> None:
         X, self._seen = self._seen, None
         if self.queries == 0:
             lightgbm()  # now rather than when the first trees are due
-        self._remembered.add(X, relevance, offsets, weights)
-        self.queries += len(weights)
+        self._remembered.add(X, relevance, offsets, query_weights)
+        self.queries += len(query_weights)
         if self._fit is not None and self.queries == self._swap_at:
             forest, self.problem = self._fit.result()
             self._fit, self.forest = None, forest or self.forest
             if self.problem and self.problem != UNGRADED:
-                told = f"the fit after {self._next_fit // 2:,} queries failed, so the trees before it stay: {self.problem}"
+                told = (
+                    f"the fit after {self._next_fit // 2:,} queries failed, so the trees before it stay: {self.problem}"
+                )
                 warnings.warn(told, UserWarning, stacklevel=2)
         elif self.queries == self._next_fit:
             self._fit = Fit(self._remembered.queries(), self.n_trees, self.seed)
