@@ -424,3 +424,39 @@ def test_a_damaged_model_file_is_an_error_or_a_ranker(data, tmp_path_factory):
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError):
         return
     assert np.isfinite(restored.scores(shaped(3))).all()
+
+
+# Road out
+
+
+@pytest.mark.parametrize("queries", [15, 90])
+@pytest.mark.parametrize("transforms", ["auto", "running"])
+def test_an_onnx_graph_ranks_as_the_model_does(transforms, queries):
+    """With and without trees, and with one that is nothing but a leaf."""
+    pytest.importorskip("onnxruntime")
+    stream = shaped(90)
+    ranker = pr.WithTrees(pr.ListwisePerceptron(transforms=transforms), n_trees=5, first_fit=20)
+    ranker.learn(stream[:queries])
+    forest = ranker.trees.forest
+    assert (forest is None) == (queries == 15)
+    parity = pr.deploy.parity(ranker, stream, "onnx")
+    assert parity.same == parity.queries == 90
+    assert parity.difference < 1e-9
+
+
+def test_other_targets_say_the_way_out():
+    ranker = pr.WithTrees(n_trees=5, first_fit=20)
+    ranker.learn(shaped(30))
+    with pytest.raises(ValueError, match="export to 'onnx', whose graph ranks a whole query"):
+        pr.deploy.export(ranker, "python")
+
+
+def test_an_explanation_says_what_the_trees_are_made_of():
+    ranker = pr.WithTrees(n_trees=5, first_fit=20)
+    ranker.learn(shaped(15))
+    assert "there are no trees yet: the first are fitted after 20 queries" in str(pr.deploy.explain(ranker))
+    ranker.learn(shaped(90, seed=1))
+    explanation = pr.deploy.explain(ranker, shaped(20, seed=2))
+    assert "trees" in explanation.importance
+    assert set(explanation.importance) <= {"f1", "f2", "f3", "f4", "f5", "trees"}
+    assert "5 trees of" in str(explanation)

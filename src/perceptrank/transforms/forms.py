@@ -26,6 +26,7 @@ class Nodes(Protocol):
     def as_whole(self, value: str) -> str: ...
     def product(self, value: str, matrix: Floats) -> str: ...  # of two matrices; take it in place of MatMul
     def reduce(self, operation: str, value: str) -> str: ...  # each column to one row
+    def trees(self, value: str, **attributes: Any) -> str: ...  # TreeEnsemble; arrays are attributes that are tensors
     def slice_rows(self, value: str, first: int, last: int) -> str: ...  # `last` is excluded, may count from the end
 
 

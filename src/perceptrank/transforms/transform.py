@@ -227,6 +227,10 @@ class Transform(ABC):
         """Return what outputs are, in words."""
         return form.become(self.label or self.name, self.unit or f"unit after {self.name}")
 
+    def remarks(self, names: tuple[str, ...] | None) -> list[str]:
+        """Return sentences on what it has learned, which the explanation of a model says beside its weights."""
+        return []
+
     def spreads(self, before: Floats) -> Floats:
         """Return the standard deviations of outputs that have one for each feature; NaN where they are not known."""
         return np.full(len(before), self.spread)

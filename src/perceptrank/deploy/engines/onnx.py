@@ -17,6 +17,7 @@ from perceptrank.transforms.transform import Transform
 
 OPSET = 18  # the first with reductions of scattered values
 IR_VERSION = 8
+TREES_OPSET, TREES_IR_VERSION = 5, 10  # the first in which trees add up in double precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,7 @@ class Graph(Nodes):
             raise ImportError("ONNX graphs need onnx: pip install 'perceptrank[onnx]'") from None
         self.onnx: Any = onnx
         self.operations: list[Any] = []
+        self.has_trees = False
         self.constants: dict[tuple[Any, ...], Any] = {}
 
     def constant(self, value: Any, kind: Any = np.float64) -> str:
@@ -146,6 +148,14 @@ class Graph(Nodes):
     def slice_rows(self, value: str, first: int, last: int) -> str:
         return str(self.add("Slice", value, self.whole(first), self.whole(last), self.whole(0)))
 
+    def trees(self, value: str, **attributes: Any) -> str:
+        self.has_trees = True
+        arrays = {
+            name: self.onnx.numpy_helper.from_array(array) if isinstance(array, np.ndarray) else array
+            for name, array in attributes.items()
+        }
+        return str(self.add("TreeEnsemble", value, domain="ai.onnx.ml", **arrays))
+
     def model(self, width: int, scores: str, metadata: dict[str, str]) -> bytes:
         """Return the graph that makes scores of features, as the bytes of a file."""
         helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
@@ -157,9 +167,10 @@ class Graph(Nodes):
             list(self.constants.values()),
             doc_string="Scores of the documents of one query, the larger the better, from their raw features.",
         )
-        model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="perceptrank"
-        )
+        opsets, version = [helper.make_opsetid("", OPSET)], IR_VERSION
+        if self.has_trees:
+            opsets, version = [*opsets, helper.make_opsetid("ai.onnx.ml", TREES_OPSET)], TREES_IR_VERSION
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=version, producer_name="perceptrank")
         helper.set_model_props(model, metadata)
         self.onnx.checker.check_model(model, full_check=True)
         content: bytes = model.SerializeToString()

@@ -212,7 +212,16 @@ class _Reader:
         """Return what the steps make of features."""
         outputs, labels = self.lineage.start(self.n_inputs), self.names
         for transform in [transform for step in steps for transform in step.transforms]:
+            self.notes += transform.remarks(labels)
             labels = transform.output_names(labels)
+            if transform.adds:
+                score = self.lineage.start(1, RAW._replace(unit=f"unit after {transform.name}"))
+                score = score._replace(source=np.array([len(self.features)]), linear=np.zeros(1, bool))
+                self.features += _distinct((*self.features, f"{name}: {transform.adds}" if name else transform.adds))[
+                    -1:
+                ]
+                outputs = Outputs.beside([outputs, score])
+                continue
             traced = transform.trace(self.lineage, outputs)
             if traced is None:
                 n = transform.n_outputs(len(outputs.source))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.transforms.forms import Nodes as GraphNodes
 from perceptrank.transforms.transform import check_width
 
 # What a node takes as missing: nothing (NaN is then 0), zeros and NaN, or NaN; plus `GOES_LEFT` if that goes left.
@@ -138,6 +139,42 @@ class Forest:
             means[n + node] = 0.5 * (left + right)
             shares[self.features[node]] += abs(left - right)
         return shares / shares.sum() if shares.any() else shares
+
+    def add_nodes(self, nodes: GraphNodes, X: str) -> str:
+        """Add the forest to an ONNX graph of finite features; return the name of the column of scores.
+
+        Parameters
+        ----------
+        nodes : Nodes
+            The graph.
+        X : str
+            Name of the features in it.
+        """
+        if (self.missing & ~GOES_LEFT == ZERO).any():
+            raise ValueError("trees that take zeros as missing have no ONNX graph: fit them without zero_as_missing")
+        if self.is_single:
+            X = nodes.as_double(nodes.add("Cast", X, to=1))
+        # A tree that is nothing but a leaf becomes a node with that leaf on both sides.
+        n, alone = len(self.features), self.roots < 0
+        left, right = (np.concatenate([side, self.roots[alone]]) for side in (self.left, self.right))
+        extra = np.zeros(int(alone.sum()))
+        roots = self.roots.copy()
+        roots[alone] = n + np.arange(len(extra))
+        return nodes.trees(
+            X,
+            aggregate_function=1,
+            n_targets=1,
+            tree_roots=roots.tolist(),
+            nodes_featureids=np.concatenate([self.features, extra]).astype(int).tolist(),
+            nodes_splits=np.concatenate([self.thresholds, extra]),
+            nodes_modes=np.zeros(n + len(extra), np.uint8),
+            nodes_truenodeids=np.where(left >= 0, left, -1 - left).tolist(),
+            nodes_trueleafs=(left < 0).astype(int).tolist(),
+            nodes_falsenodeids=np.where(right >= 0, right, -1 - right).tolist(),
+            nodes_falseleafs=(right < 0).astype(int).tolist(),
+            leaf_targetids=[0] * self.n_leaves,
+            leaf_weights=self.values,
+        )
 
     def as_plain(self) -> dict[str, Any]:
         """Return the arrays as lists, for a model file."""

@@ -10,12 +10,14 @@ import numpy as np
 from perceptrank.io.model_file import whole_number
 from perceptrank.kernels.arrays import Features, Floats, Ints, aligned
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
+from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.transform import LearningTransform, Transform
 from perceptrank.transforms.trees.fitting import UNGRADED, Fit, lightgbm
 from perceptrank.transforms.trees.forest import Forest
 from perceptrank.transforms.trees.memory import Memory
 
 _MEGABYTE = 10**6
+_NAMED = 5  # features
 _DELAY = 10  # a fit is ready after a tenth of the queries that it was fitted to
 
 
@@ -132,6 +134,21 @@ class Trees(LearningTransform):
         elif self.queries == self._next_fit:
             self._fit = Fit(self._remembered.queries(), self.n_trees, self.seed)
             self._swap_at, self._next_fit = self.queries + max(1, self.queries // _DELAY), 2 * self.queries
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        empty = np.zeros((n_features, 1))
+        scores = nodes.product(X, empty) if self.forest is None else self.forest.add_nodes(nodes, X)
+        return str(nodes.add("Concat", X, scores, axis=1))
+
+    def remarks(self, names: tuple[str, ...] | None) -> list[str]:
+        if self.forest is None:
+            due = f"the first are fitted after {self.first_fit:,} queries" if not self.problem else self.problem
+            return [f"there are no trees yet: {due}"]
+        shares = self.forest.importance()
+        known = names or [f"f{place}" for place in range(1, len(shares) + 1)]
+        most = [f"{known[place]} {shares[place]:.0%}" for place in np.argsort(-shares, kind="stable")[:_NAMED]]
+        size = f"{self.forest.n_trees} trees of {self.forest.n_leaves:,} leaves"
+        return [f"{size}: shares of their splits, by how far these are apart, are {', '.join(most)}"]
 
     def freeze(self) -> Self:
         """Stop learning: the trees of now stay, and what was remembered is forgotten. Return the transform itself."""
