@@ -169,6 +169,15 @@ def bins() -> dict[str, Any]:
     return made
 
 
+def trees() -> dict[str, Any]:
+    """Losses where a document is good if two features agree, which no linear function tells."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 4))
+    grades = np.clip(np.round(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=8000)), 0, 3)
+    stream = pr.QueryStream.from_arrays(X, grades, group=[8] * 1000)
+    return {"listwise": losses(pr.ListwisePerceptron(), stream), "trees:listwise": losses(pr.WithTrees(), stream)}
+
+
 STREAMS = {
     "averaging": averaging,
     "adagrad": adagrad,
@@ -179,4 +188,5 @@ STREAMS = {
     "starting": starting,
     "transforms": transforms,
     "bins": bins,
+    "trees": trees,
 }
