@@ -115,7 +115,7 @@ def draw(figure: Any, name: str, data: dict[str, Any]) -> None:
         colours,
         "query",
         ylabel,
-        every={"forgetting": 4 * EVERY, "tournament": EVERY, "starting": EVERY}.get(name, 1),
+        every={"forgetting": 4 * EVERY, "tournament": EVERY, "starting": EVERY, "trees": EVERY}.get(name, 1),
     )
     if ylabel == angle:
         axes.set(yticks=[0, 30, 60, 90], ylim=(0, 100))

@@ -175,7 +175,8 @@ def trees() -> dict[str, Any]:
     X = rng.normal(size=(8000, 4))
     grades = np.clip(np.round(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=8000)), 0, 3)
     stream = pr.QueryStream.from_arrays(X, grades, group=[8] * 1000)
-    return {"listwise": losses(pr.ListwisePerceptron(), stream), "trees:listwise": losses(pr.WithTrees(), stream)}
+    learners = {"listwise": pr.ListwisePerceptron(), "trees:listwise": pr.WithTrees()}
+    return {name: losses(one, stream)[::EVERY] for name, one in learners.items()}
 
 
 STREAMS = {
