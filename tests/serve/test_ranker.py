@@ -998,3 +998,26 @@ def test_ids_that_are_there_twice_are_found_soon(ranker):
     with pytest.raises(InvalidRequestError, match="'09998' twice"):
         ranker.rank([*documents, documents[-1]])
     assert time.thread_time() - start < 0.5  # comparing all with all takes seconds
+
+
+@pytest.mark.parametrize("snapshot_at", [None, 12, 21])
+def test_trees_are_replayed_to_the_same_bits(tmp_path, snapshot_at):
+    """Fitted after 10, 20 and 40 answers; snapshots are taken between a fit and the answer from which on it ranks."""
+    pytest.importorskip("lightgbm")
+    made = queries(50)
+    learner = pr.WithTrees(n_trees=3, first_fit=10)
+    ranker = ServedRanker(tmp_path / "r", learner, QUIET)
+    answer(ranker, made[: snapshot_at or 0])
+    if snapshot_at is not None:
+        ranker.flush()
+        ranker.save()
+    answer(ranker, made[snapshot_at or 0 : 30])
+    abandon(ranker)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
+    answer(again, made[30:])
+    again.flush()
+    expected = offline(made, pr.WithTrees(n_trees=3, first_fit=10))
+    assert document(again.current.learner) == document(expected)
+    assert again.current.learner.trees.forest is not None
+    assert again.current.refused == 0
+    again.close()
