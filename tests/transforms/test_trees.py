@@ -116,7 +116,7 @@ def test_a_loop_is_no_tree():
 
 @given(
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=60),
-    room=st.integers(600, 20_000),
+    room=st.integers(600, 40_000),
     seed=st.integers(0, 2**40),
     cuts=st.lists(st.integers(0, 60), max_size=4),
 )
@@ -145,7 +145,7 @@ def test_memory_is_a_uniform_sample():
     kept = np.zeros(400)
     X, offsets = np.zeros((800, 2)), np.arange(0, 801, 2)
     for seed in range(200):
-        memory = Memory(40 * 432, seed)
+        memory = Memory(40 * 1_032, seed)
         memory.add(X, np.zeros(800), offsets, np.ones(400))
         kept[[query.number for query in memory.queries()]] += 1
     share = kept.mean() / 200
@@ -161,9 +161,9 @@ def test_memories_of_shards_merge_to_a_sample_of_all():
     first.merge(second)
     assert len(first) == first.seen == 60
     assert all(np.array_equal(query.X, np.float32(stream[k].X)) for k, query in enumerate(first.queries()))
-    small = remembered(stream[:30], room=10_000)
+    small = remembered(stream[:30], room=20_000)
     small.merge(second)
-    assert small.size <= 10_000
+    assert small.size <= 20_000
     assert small.seen == 60
 
 
@@ -243,7 +243,7 @@ def test_the_timing_of_a_fit_changes_nothing(monkeypatch):
 
 @pytest.mark.parametrize("cut", [10, 20, 21, 22, 23, 41, 59])
 def test_saved_between_fit_and_swap_it_goes_on_with_the_same_bits(cut, tmp_path):
-    stream, whole, resumed = (shaped(60), *(pr.WithTrees(n_trees=3, first_fit=20, memory=0.02) for _ in range(2)))
+    stream, whole, resumed = (shaped(60), *(pr.WithTrees(n_trees=3, first_fit=20, memory=0.05) for _ in range(2)))
     trace = whole.learn(stream, "ndcg@10")
     first = resumed.learn(stream[:cut], "ndcg@10")
     resumed.save(tmp_path / "model.json")

@@ -18,6 +18,7 @@ _LONGEST = 10_000  # documents of a query that LightGBM takes
 _MOST_LEVELS = 256
 _LARGEST_GRADE = 31  # beyond, gains are all the same: 2**31 - 1
 _SCALED_ON = 1_000  # queries
+_BINNED_ON = 50_000  # documents, which LightGBM holds in double precision
 UNGRADED = "no query that is remembered has documents of different grades"
 
 
@@ -61,7 +62,6 @@ def fit_forest(queries: list[Remembered], n_trees: int, seed: int) -> Forest:
     queries = [query for query in queries if len(query.relevance) <= _LONGEST]
     if not any(query.relevance.min() < query.relevance.max() for query in queries):
         raise ValueError(UNGRADED)
-    X = np.concatenate([query.X for query in queries])
     lengths = np.array([len(query.relevance) for query in queries])
     labels, gains = as_labels(np.concatenate([query.relevance for query in queries]))
     weights = np.array([query.weight for query in queries])
@@ -76,12 +76,13 @@ def fit_forest(queries: list[Remembered], n_trees: int, seed: int) -> Forest:
         "deterministic": True,
         "force_row_wise": True,
         "use_missing": False,
+        "bin_construct_sample_cnt": _BINNED_ON,
         "verbose": -1,
     }
     equal = (weights == weights[0]).all()
-    data = library.Dataset(
-        X, labels, group=lengths, weight=None if equal else np.repeat(weights / weights.mean(), lengths)
-    )
+    of_documents = None if equal else np.repeat(weights / weights.mean(), lengths)
+    features = [query.X for query in queries]  # which are not copied
+    data = library.Dataset(features, labels, group=lengths, weight=of_documents, params=settings)
     booster = library.train(settings, data, n_trees)
     forest = parse_lightgbm(booster.model_to_string())
     return forest.with_values(forest.values / spread_within(forest, queries[:_SCALED_ON]))

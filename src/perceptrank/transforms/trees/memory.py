@@ -15,7 +15,7 @@ from perceptrank.kernels.chance import noise
 
 _LARGEST = float(np.finfo(np.float32).max)
 _LEFT = 7 / 8  # of the room, after queries were dropped: so that this is rare
-_OVERHEAD = 400  # bytes of a query beside its numbers
+_OVERHEAD = 1_000  # bytes of a query beside its numbers
 
 
 class Remembered(NamedTuple):
