@@ -135,6 +135,7 @@ from .transforms.running_spread import RunningSpread as RunningSpread
 from .transforms.signed_log import SignedLog as SignedLog
 from .transforms.transform import Transform as Transform
 from .transforms.trees.forest import Forest as Forest
+from .transforms.trees.forest_files import read_forest as read_forest
 from .transforms.trees.trees import Trees as Trees
 
 __version__: str
