@@ -64,6 +64,7 @@ from .learners.clicks.top_feedback import TopFeedback as TopFeedback
 from .learners.committee import CommitteePerceptron as CommitteePerceptron
 from .learners.compiled_learner import CompiledLearner as CompiledLearner
 from .learners.fixed import FixedRanker as FixedRanker
+from .learners.forest_of import forest_of as forest_of
 from .learners.kernel.perceptron import KernelPerceptron as KernelPerceptron
 from .learners.learner import Learner as Learner
 from .learners.listwise import ListwisePerceptron as ListwisePerceptron
@@ -135,6 +136,8 @@ from .transforms.running_spread import RunningSpread as RunningSpread
 from .transforms.signed_log import SignedLog as SignedLog
 from .transforms.transform import Transform as Transform
 from .transforms.trees.forest import Forest as Forest
+from .transforms.trees.forest_files import read_forest as read_forest
+from .transforms.trees.tree_leaves import TreeLeaves as TreeLeaves
 from .transforms.trees.trees import Trees as Trees
 
 __version__: str

@@ -99,8 +99,8 @@ class Forest:
             raise ValueError("features, thresholds, left, right and missing of a forest must be as many as its nodes")
         if ((self.features < 0) | (self.features >= self.n_features)).any():
             raise ValueError(f"features of a forest must be columns from 0 to {self.n_features - 1}")
-        if np.isnan(self.thresholds).any() or not np.isfinite(self.values).all():
-            raise ValueError("thresholds and values of a forest must be numbers, and values finite")
+        if not np.isfinite(self.thresholds).all() or not np.isfinite(self.values).all():
+            raise ValueError("thresholds and values of a forest must be finite")
         if not np.isin(self.missing & ~GOES_LEFT, (NEVER, ZERO, NAN)).all():
             raise ValueError("what counts as missing in a forest must be nothing, zeros, or NaN")
         children = np.concatenate([self.left, self.right])

@@ -1,4 +1,4 @@
-"""Forests from the files of other libraries, parsed here: a damaged file is an error, whatever is in it."""
+"""Forests put together of trees, and those of LightGBM's text: a damaged one is an error, whatever is in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from perceptrank.transforms.trees.forest import GOES_LEFT, Forest
 
-_MOST_TREES = 100_000
+# Far more than forests have, and little enough for what they take in memory.
+_MOST_TREES, _MOST_LEAVES, _MOST_FEATURES = 100_000, 20_000_000, 10_000_000
 
 
 class ForestBuilder:
@@ -28,14 +29,23 @@ class ForestBuilder:
         part = {"features": features, "thresholds": np.asarray(thresholds, np.float64), "left": left, "right": right}
         self._parts.append(part | {"missing": np.asarray(missing, np.int64), "values": values})
         self._n_nodes, self._n_leaves = self._n_nodes + len(features), self._n_leaves + len(values)
+        if len(self._roots) > _MOST_TREES or self._n_leaves > _MOST_LEAVES:
+            raise ValueError(f"a forest must have at most {_MOST_TREES:,} trees and {_MOST_LEAVES:,} leaves, got more")
 
     def forest(self, n_features: int, names: tuple[str, ...] | None = None, *, is_single: bool = False) -> Forest:
         """Return the forest of all trees; raise if they are none."""
         if not self._parts:
-            raise ValueError("there are no trees")
+            raise ValueError("a forest must have trees, got none")
+        check_n_features(n_features)
         arrays = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         roots = np.array(self._roots, np.int64)
         return Forest(roots, n_features=n_features, is_single=is_single, names=names, **arrays).check()
+
+
+def check_n_features(n_features: int) -> None:
+    """Raise if a forest has no features, or more than it may have."""
+    if not 0 < n_features <= _MOST_FEATURES:
+        raise ValueError(f"a forest must have 1 to {_MOST_FEATURES:,} features, got {n_features}")
 
 
 def parse_lightgbm(text: str) -> Forest:
@@ -46,22 +56,25 @@ def parse_lightgbm(text: str) -> Forest:
     head, *trees = text.split("\nTree=")
     if not head.startswith("tree\n") or not trees:
         raise ValueError("a model of LightGBM must begin with the line 'tree' and have trees")
-    if len(trees) > _MOST_TREES:
-        raise ValueError(f"a forest must have at most {_MOST_TREES:,} trees, got {len(trees):,}")
     settings = _fields(head)
     if settings.get("num_class", "1") != "1" or settings.get("num_tree_per_iteration", "1") != "1":
         raise ValueError("a model of LightGBM must have one score per document, got one per class")
+    if lacking := {"max_feature_idx", "feature_names"} - set(settings):
+        raise ValueError(f"a model of LightGBM must have the line {min(lacking)}=")
     n_features = int(settings["max_feature_idx"]) + 1
+    check_n_features(n_features)
     names = tuple(settings["feature_names"].split())
+    if "tree_sizes" in settings and len(settings["tree_sizes"].split()) != len(trees):
+        raise ValueError(f"a model of LightGBM must have a tree for each of its tree_sizes, got {len(trees)}")
+    trees[-1] = trees[-1].partition("\nend of trees")[0]  # lines for each feature follow, by its name
     builder = ForestBuilder()
     for number, tree in enumerate(trees):
         try:
             _add_lightgbm_tree(builder, _fields(tree))
-        except (KeyError, ValueError) as error:
-            raise ValueError(
-                f"tree {number} of a model of LightGBM is damaged, or not one of thresholds: {error}"
-            ) from None
-    unnamed = names == tuple(f"Column_{place}" for place in range(n_features)) or len(names) != n_features
+        except (KeyError, ValueError, OverflowError) as error:
+            problem = f"lacks the line {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"tree {number} is damaged, or not one of thresholds: {problem}") from None
+    unnamed = len(set(names)) != n_features or names == tuple(f"Column_{place}" for place in range(n_features))
     forest = builder.forest(n_features, None if unnamed else names)
     if "average_output" in settings:  # a random forest
         forest = forest.with_values(forest.values / forest.n_trees)
@@ -75,8 +88,6 @@ def _fields(text: str) -> dict[str, str]:
 
 def _add_lightgbm_tree(builder: ForestBuilder, fields: dict[str, str]) -> None:
     n_leaves = int(fields["num_leaves"])
-    if fields.get("num_cat", "0") != "0":
-        raise ValueError("it has categorical splits, which are not known here: encode categories as numbers")
     if fields.get("is_linear", "0") != "0":
         raise ValueError("it has linear leaves, which are not known here: fit it with linear_tree=false")
 
@@ -91,7 +102,10 @@ def _add_lightgbm_tree(builder: ForestBuilder, fields: dict[str, str]) -> None:
     if n == 0:
         builder.add([], [], [], [], [], values)
         return
-    kinds = np.array(numbers("decision_type", int, n))
+    kinds = np.array(numbers("decision_type", int, n), np.int64)
+    if (kinds & 1).any():
+        raise ValueError("it has categorical splits, which are not known here: encode categories as numbers")
     missing = (kinds >> 2) & 3 | np.where(kinds & 2, GOES_LEFT, 0)
+    features, thresholds = numbers("split_feature", int, n), numbers("threshold", float, n)
     left, right = numbers("left_child", int, n), numbers("right_child", int, n)
-    builder.add(numbers("split_feature", int, n), numbers("threshold", float, n), left, right, missing, values)
+    builder.add(features, thresholds, left, right, missing, values)
