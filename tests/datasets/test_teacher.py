@@ -49,6 +49,42 @@ def test_without_noise_the_teacher_ranks_perfectly():
     assert pr.evaluate(noisy.teacher, noisy, "ndcg@10").mean("ndcg@10") < 0.95
 
 
+def test_a_network_is_the_same_every_time_and_another_for_another_seed():
+    truth, again, other = (pr.teacher_stream(REAL, 50, teacher="network", seed=seed).teacher for seed in (0, 0, 1))
+    assert truth.predict(REAL.X).dtype == np.float64
+    assert np.array_equal(truth.predict(REAL.X), again.predict(REAL.X))
+    assert np.array_equal(truth.scores(REAL), truth.predict(REAL.X))
+    assert not np.allclose(truth.predict(REAL.X), other.predict(REAL.X))
+
+
+def test_a_network_does_not_depend_on_units_or_on_grades():
+    X = REAL.X.astype(np.float64)
+    moved = pr.QueryStream(8 * X - 3, REAL.relevance[::-1], REAL.offsets)
+    truth, same = (pr.teacher_stream(stream, 50, teacher="network").teacher for stream in (REAL, moved))
+    assert same.scores(moved) == pytest.approx(truth.scores(REAL), abs=1e-9)
+
+
+def test_a_network_takes_constant_and_missing_features():
+    X = np.column_stack([np.arange(6.0), np.full(6, 0.1), np.full(6, np.nan)])
+    stream = pr.QueryStream.from_arrays(X, [0, 1, 2, 0, 1, 2], group=[3, 3], missing="keep")
+    truth = pr.teacher_stream(stream, 50, teacher="network").teacher
+    assert len(set(truth.scores(stream).tolist())) == 6
+    filled = np.nan_to_num(X)
+    assert np.array_equal(truth.predict(filled), truth.predict(X))
+
+
+def test_no_linear_function_is_near_a_network():
+    truth = pr.teacher_stream(REAL, 50, teacher="network").teacher.predict(REAL.X)
+    inputs = np.column_stack([REAL.X, np.ones(REAL.n_documents)])
+    residuals = truth - inputs @ np.linalg.lstsq(inputs, truth)[0]
+    assert residuals.var() > 0.25 * truth.var()
+
+
+def test_a_network_without_noise_ranks_perfectly():
+    stream = pr.teacher_stream(REAL, 200, teacher="network", noise=0)
+    assert pr.evaluate(stream.teacher, stream, "ndcg@10").mean("ndcg@10") == 1
+
+
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
@@ -56,6 +92,7 @@ def test_without_noise_the_teacher_ranks_perfectly():
         ({"smoothing": 1}, "smoothing must be less than 1"),
         ({"noise": -1}, "noise"),
         ({"n_trees": 0.5}, "n_trees"),
+        ({"teacher": "forest"}, "teacher must be one of 'trees', 'network', got 'forest'"),
     ],
 )
 def test_wrong_arguments(given, problem):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,42 +13,76 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import dense
-from perceptrank.stream.validation import ParameterError, check_not_negative, check_positive_whole, check_seed
+from perceptrank.stream.validation import (
+    ParameterError,
+    check_choice,
+    check_not_negative,
+    check_positive_whole,
+    check_seed,
+)
 
 _BLOCK_QUERIES = 1000
+_HIDDEN_UNITS, _GAIN = (64, 32), 3.0  # of a network
 
 
-class Teacher:
-    """A tree ensemble that was fitted to real grades: the truth behind a `TeacherStream`.
+class Teacher(ABC):
+    """The truth behind a `TeacherStream`.
 
     It is a ranker: `evaluate` takes it, and what it reaches is what the noise leaves to reach.
-
-    Parameters
-    ----------
-    stream : QueryStream
-        Real judgements to fit.
-    n_trees : int
-    seed : int
     """
+
+    @abstractmethod
+    def predict(self, X: npt.ArrayLike) -> Floats:
+        """Return the grade of each document, without noise and before it is rounded."""
+
+    def scores(self, stream: QueryStream) -> Floats:
+        """Return the grade of each document of a stream, without noise and before it is rounded."""
+        return self.predict(dense(stream.X))
+
+
+class TreeTeacher(Teacher):
+    """A tree ensemble that was fitted to the real grades of a stream."""
 
     def __init__(self, stream: QueryStream, n_trees: int, seed: int) -> None:
         try:
             from sklearn.ensemble import HistGradientBoostingRegressor
         except ImportError:
-            raise ImportError("teacher_stream needs scikit-learn: pip install 'perceptrank[sklearn]'") from None
+            raise ImportError("a teacher of trees needs scikit-learn: pip install 'perceptrank[sklearn]'") from None
         self._trees = HistGradientBoostingRegressor(
             max_iter=n_trees, max_leaf_nodes=15, min_samples_leaf=5, early_stopping=False, random_state=seed
         )
         self._trees.fit(dense(stream.X), stream.relevance)
 
     def predict(self, X: npt.ArrayLike) -> Floats:
-        """Return the grade of each document, without noise and before it is rounded."""
+        """Return the grade of each document, by the trees."""
         found: Floats = self._trees.predict(np.asarray(X))
         return found
 
-    def scores(self, stream: QueryStream) -> Floats:
-        """Return the grade of each document of a stream, without noise and before it is rounded."""
-        return self.predict(dense(stream.X))
+
+class NetworkTeacher(Teacher):
+    """A neural network with random weights, which no grade has a part in: two hidden layers of tanh.
+
+    Features are in units of their standard deviation over the stream, from its mean, at most 3; missing ones count as 0
+    before. Weights are Gaussian with the deviation 3 / sqrt(inputs), so that most units are beyond their linear part.
+    """
+
+    def __init__(self, stream: QueryStream, seed: int) -> None:
+        X = np.nan_to_num(np.asarray(dense(stream.X), np.float64))
+        self._mean, deviation = X.mean(axis=0), X.std(axis=0)
+        self._deviation = np.where(deviation > 0, deviation, 1.0)
+        sizes = [X.shape[1], *_HIDDEN_UNITS, 1]
+        rng = np.random.default_rng([seed, 0, 1])  # not what the stream draws from
+        self._weights = [_GAIN / np.sqrt(n) * rng.normal(size=(n, m)) for n, m in pairwise(sizes)]
+        self._biases = [rng.normal(size=m) for m in sizes[1:]]
+
+    def predict(self, X: npt.ArrayLike) -> Floats:
+        """Return the grade of each document, by the network."""
+        X = np.nan_to_num(np.asarray(X, np.float64))
+        values: Floats = np.clip((X - self._mean) / self._deviation, -3.0, 3.0)
+        for weights, biases in zip(self._weights[:-1], self._biases[:-1], strict=True):
+            values = np.tanh(values @ weights + biases)
+        grades: Floats = values @ self._weights[-1][:, 0] + self._biases[-1]
+        return grades
 
 
 class TeacherStream:
@@ -103,14 +139,15 @@ def teacher_stream(
     noise: float = 0.5,
     smoothing: float = 0.1,
     n_trees: int = 200,
+    teacher: Literal["trees", "network"] = "trees",
     seed: int = 0,
 ) -> TeacherStream:
     """Simulate a long stream with nonlinear grades, from real judgements.
 
-    A tree ensemble, the teacher, is fitted to the real grades. Documents are drawn at random from all queries and moved
-    a little towards another document, so that none comes twice; queries have real lengths. The teacher scores the
-    documents, noise is added, and the sums become grades with the frequencies of the real ones. Blocks are re-iterable,
-    the same each time; the `teacher` of the result is the ranker that knows the truth.
+    The teacher is a tree ensemble that is fitted to the real grades, or a random neural network. Documents are drawn at
+    random from all queries and moved a little towards another document, so that none comes twice; queries have real
+    lengths. The teacher scores the documents, noise is added, and the sums become grades with the frequencies of the
+    real ones. Blocks are re-iterable, the same each time; `teacher` of the result is the ranker that knows the truth.
 
     Parameters
     ----------
@@ -122,7 +159,10 @@ def teacher_stream(
     smoothing : float
         A document moves up to this share of the way to another, at least 0 and less than 1; 0 keeps documents as is.
     n_trees : int
-        Size of the teacher.
+        Number of trees of the teacher; a network has none.
+    teacher : {"trees", "network"}
+        "trees" (needs scikit-learn) are fitted to the real grades. A "network" has two hidden layers of random weights;
+        only the frequencies of the grades are real then. It is smooth, so it does not favour learners of trees.
     seed : int
 
     Examples
@@ -143,7 +183,9 @@ def teacher_stream(
     check_not_negative("smoothing", smoothing)
     if smoothing >= 1:
         raise ParameterError("smoothing", "must be less than 1", smoothing)
+    check_choice("teacher", teacher, ["trees", "network"])
     check_seed(seed)
     if not len(stream) or (stream.relevance == stream.relevance[0]).all():
         raise ValueError("stream must have documents of different grades for the teacher to learn from")
-    return TeacherStream(stream, Teacher(stream, n_trees, seed), n_queries, noise, smoothing, seed)
+    truth = TreeTeacher(stream, n_trees, seed) if teacher == "trees" else NetworkTeacher(stream, seed)
+    return TeacherStream(stream, truth, n_queries, noise, smoothing, seed)
