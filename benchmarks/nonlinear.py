@@ -39,18 +39,14 @@ def listwise(*transforms: Any) -> Callable[[], Any]:
 
 
 LINEAR = "linear: auto"
-DEFAULT = "auto+bins, fastfood"  # what docs/learners/transforms.md recommends where linear functions are not enough
+DEFAULT = "auto+bins"  # what docs/learners/transforms.md recommends where linear functions are not enough
 LEARNERS: dict[str, Callable[[], Any]] = {
     LINEAR: listwise("auto"),
     "linear: running": listwise("running"),
     "bins": listwise("bins"),
     "bins, 64": listwise("bins:n_bins=64"),
     "bins, thermometer": listwise("bins:kind=thermometer"),
-    "auto+bins": listwise("auto+bins"),
-    "auto, fastfood": listwise("auto", "fastfood"),
-    "bins, fastfood": listwise("bins", "fastfood"),
-    DEFAULT: listwise("auto+bins", "fastfood"),
-    "auto+bins, fastfood 8192": listwise("auto+bins", "fastfood:n_features=8192"),
+    DEFAULT: listwise("auto+bins"),
     "kernel, budget 1000": pr.KernelPerceptron,
 }
 
@@ -179,14 +175,11 @@ def teacher(options: argparse.Namespace) -> None:
 
 
 def equal_time(options: argparse.Namespace) -> None:
-    """Kernels on a budget and random features by the time that a query takes, shortest first."""
-    makers: dict[str, Callable[[], Any]] = {LINEAR: LEARNERS[LINEAR]}
+    """Kernels on a budget, the linear default and bins by the time that a query takes, shortest first."""
+    makers: dict[str, Callable[[], Any]] = {LINEAR: LEARNERS[LINEAR], DEFAULT: listwise("auto+bins")}
     for n in (100, 300, 1000, 3000):
         makers[f"kernel, budget {n}"] = lambda n=n: pr.KernelPerceptron(budget=n)
         makers[f"kernel, minimax, budget {n}"] = lambda n=n: pr.KernelPerceptron(rule="minimax", budget=n)
-    for n in (128, 512, 2048, 8192):
-        makers[f"fastfood alone, {n}"] = listwise("auto", pr.Fastfood(n, beside=False))
-        makers[f"fastfood, {n}"] = listwise("auto", pr.Fastfood(n))
     for name, sample in read_sets(options.sets):
         blocks = list(pr.teacher_stream(sample, options.queries))
         found = []

@@ -130,7 +130,6 @@ from .transforms.query_minmax import QueryMinMax as QueryMinMax
 from .transforms.query_normal import QueryNormal as QueryNormal
 from .transforms.query_rank import QueryRank as QueryRank
 from .transforms.query_zscore import QueryZScore as QueryZScore
-from .transforms.random.fastfood import Fastfood as Fastfood
 from .transforms.running import RunningStandardizer as RunningStandardizer
 from .transforms.running_spread import RunningSpread as RunningSpread
 from .transforms.signed_log import SignedLog as SignedLog

@@ -34,11 +34,8 @@ TRANSFORMS = [
     pr.Join(["running", "clip"], pr.Chain("running", "signed-log", "query-zscore")),
     pr.Missing(indicator=True),
     [pr.Missing(7.5), "auto"],
-    ["auto", pr.Fastfood(70)],
-    ["running", pr.Fastfood(64, width=3.0, beside=False)],
-    pr.Join("query-rank", ["running", pr.Fastfood(32, norm=2.0, beside=False)]),
-    ["bins", pr.Fastfood(64)],
-    ["auto+bins:kind=thermometer", pr.Fastfood(64)],
+    "bins",
+    "auto+bins:kind=thermometer",
 ]
 
 
@@ -58,8 +55,7 @@ def test_a_single_feature_keeps_its_digits(transforms, scale):
     stream = pr.QueryStream.from_arrays(scale * rng.normal(3.0, size=(60, 1)), rng.integers(0, 3, 60), group=[6] * 10)
     model = pr.ListwisePerceptron(transforms=transforms)
     model.learn(stream)
-    if model.coef_.any():  # random features of huge numbers without a scale may have no weight
-        assert parity(model, stream, "onnx").agrees
+    assert parity(model, stream, "onnx").agrees
 
 
 @pytest.mark.parametrize("operation", ["Mul", "Div"])
@@ -210,8 +206,3 @@ def test_every_learner_can_go_live():
         assert found.agrees, (name, found)
         if not model.transforms_:
             assert parity(model, stream, "python").agrees, name
-
-
-def test_matrices_that_no_file_has_room_for_are_refused():
-    with pytest.raises(ValueError, match=r"Fastfood.* of 40000 features is a matrix of 1.3 GB in a graph.*take fewer"):
-        pr.Fastfood(8192, width=1.0).add_nodes(Graph(), "features", 40_000)

@@ -151,7 +151,6 @@ def test_adagrad_is_mixed_with_its_squares():
     ("transform", "message"),
     [
         (pr.Bins(4), r"shards would settle differently: learn it from a sample, freeze\(\)"),
-        (pr.Fastfood(8), r"shards would settle differently: learn it from a sample, freeze\(\)"),
         (pr.RunningStandardizer().learn(data(5)), r"freeze\(\) it"),
     ],
 )

@@ -1,7 +1,5 @@
 """The theorems as tests: cumulative loss never exceeds its bound, on separable and on noisy streams."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -464,66 +462,3 @@ def test_the_identity_of_ridge_regression():
             inverse = np.linalg.inv(np.linalg.inv(inverse) + Z.T @ Z)
     assert learner.units_.tolist() == [1.0, 1.0]
     np.testing.assert_allclose(forms, twin.objective(learner.weights), rtol=1e-12)
-
-
-@pytest.mark.parametrize("n_together", [1, 3, 8])
-def test_no_fewer_random_features_are_bounded(n_together):
-    n = bounds.random_features(error=0.15, chance=0.01, n_documents=12, n_together=n_together)
-    assert n % (2 * n_together) == 0
-    assert 12 * 11 * math.exp(-(n / 2 / n_together) * 0.15**2 / 2) <= 0.01
-    assert 12 * 11 * math.exp(-(n / 2 / n_together - 1) * 0.15**2 / 2) > 0.01
-
-
-def draws_off_the_kernel(n, error):
-    """Of 30 draws of n random features, how many are further than the error from the kernel of some pair."""
-    X = np.random.default_rng(4).normal(size=(12, 3)) * 2
-    kernel = np.exp(-np.square(X[:, None] - X).sum(axis=2) / (2 * 2.0**2))
-    made = [pr.Fastfood(n, width=2.0, beside=False, seed=seed).apply(X, [0, 12]) for seed in range(30)]
-    return sum(np.abs(one @ one.T - kernel).max() > error for one in made)
-
-
-def test_so_many_random_features_suffice():
-    """Of 30 draws, none is further from the kernel of any pair, where one in a hundred might be."""
-    n = bounds.random_features(error=0.15, chance=0.01, n_documents=12, n_together=8)
-    assert draws_off_the_kernel(n, 0.15) == 0
-
-
-def test_fewer_random_features_would_not_do():
-    """A hundredth of them is too few in most draws, so the test above could fail."""
-    n = bounds.random_features(error=0.15, chance=0.01, n_documents=12, n_together=8) // 200 * 2
-    assert draws_off_the_kernel(n, 0.15) > 15
-
-
-@pytest.mark.parametrize("surrogate", ["slam", "max-pair", "level-pair"])
-@pytest.mark.parametrize("seed", range(4))
-def test_rankers_of_random_features_are_close_to_kernel_rankers(surrogate, seed):
-    """Norm, scores and surrogates of a kernel ranker, and of the ranker of random features with its coefficients."""
-    rng = np.random.default_rng(seed)
-    stream = pr.QueryStream.from_arrays(rng.normal(size=(40, 3)), rng.integers(0, 4, size=40), group=[8] * 5)
-    kernel = np.exp(-np.square(stream.X[:, None] - stream.X).sum(axis=2) / 2)
-    made = pr.Fastfood(128, width=1.0, beside=False, seed=seed).transform(stream)
-    error = np.abs(made.X @ made.X.T - kernel).max()
-    coefficients = rng.normal(size=40) * rng.integers(0, 2, size=40)
-    size, ranker = np.abs(coefficients).sum(), coefficients @ made.X
-    assert ranker @ ranker <= coefficients @ kernel @ coefficients + error * size**2 + 1e-12
-    assert np.abs(made.X @ ranker - kernel @ coefficients).max() <= error * size + 1e-12
-    for query, scores in zip(made, (kernel @ coefficients).reshape(5, 8), strict=True):
-        of_kernel = pr.QueryStream.from_arrays(scores[:, None], query.relevance)
-        alone = pr.QueryStream.from_arrays(query.X, query.relevance)
-        for measure in ("ndcg", "ndcg@3", "ap"):
-            one = pr.theory.cumulative_surrogate(ranker, alone, measure, surrogate=surrogate)
-            other = pr.theory.cumulative_surrogate([1.0], of_kernel, measure, surrogate=surrogate)
-            assert abs(one - other) <= 2 * error * size + 1e-12
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"error": 0.0, "chance": 0.1, "n_documents": 5}, "error must be a number > 0"),
-        ({"error": 0.1, "chance": 1.0, "n_documents": 5}, "chance must be a number between 0 and 1, got 1.0"),
-        ({"error": 0.1, "chance": 0.1, "n_documents": 1}, "n_documents must be at least 2, got 1"),
-    ],
-)
-def test_bad_numbers_of_random_features(given, message):
-    with pytest.raises(ValueError, match=message):
-        bounds.random_features(**given, n_together=8)

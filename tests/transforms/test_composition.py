@@ -8,18 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.learners import bits
 from support.strategies import EITHER_PRECISION, streams
+from typer.testing import CliRunner
 
 import perceptrank as pr
+from perceptrank.cli.app import app
 from perceptrank.transforms.registry import as_plain, from_plain, make_transforms, named_transforms
 
 TRANSFORMS = named_transforms()
 
 NAMES = sorted(TRANSFORMS)
-SMALL = [name for name in NAMES if name != "fastfood"]  # of few outputs each
 
 
 @pytest.mark.kernel
-@given(stream=streams(dtypes=EITHER_PRECISION), names=st.lists(st.sampled_from(SMALL), min_size=1, max_size=3))
+@given(stream=streams(dtypes=EITHER_PRECISION), names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3))
 def test_joins_and_chains_are_their_parts(stream, names):
     joined, chained = pr.Join(*names), pr.Chain(*names)
     side_by_side = np.hstack([TRANSFORMS[name]().learn_and_apply(stream.X, stream.offsets) for name in names])
@@ -45,7 +46,6 @@ def test_clipping_and_logarithms(stream):
 
 
 NOT_FINITE = ["clip", "clip+clip", "signed-log+clip", "hash", "auto", "running", pr.Missing(0.0, indicator=True)]
-NOT_FINITE += [f"fastfood:n_features=2{width},beside=false" for width in ("", ",width=1")]
 
 
 @pytest.mark.parametrize("transforms", NOT_FINITE, ids=map(str, NOT_FINITE))
@@ -211,3 +211,43 @@ def test_norms_are_known_before_anything_is_seen():
     for name, sizes in {"longest": (9, 0), "n_features": (-1, 5)}.items():
         with pytest.raises(ValueError, match=f"{name} must be"):
             learner.model.largest_norm(*sizes)
+
+
+def test_settings_follow_names():
+    assert make_transforms("query-rank+clip:limit=2") == [pr.Join("query-rank", pr.Clip(2))]
+    assert make_transforms("bins:n-bins=4,kind=one-hot,sparse=true") == [pr.Bins(4, "one-hot", sparse=True)]
+    with pytest.raises(ValueError, match="settings like name:setting=value, and clip has limit, got 'clip:high=2'"):
+        make_transforms("clip:high=2")
+    with pytest.raises(ValueError, match=r"query-rank has no settings, got 'query-rank:a=1'"):
+        pr.SlamPerceptron(transforms="query-rank:a=1")
+    with pytest.raises(ValueError, match="limit must be"):
+        make_transforms("clip:limit=-2")
+    with pytest.raises(ValueError, match=r"transforms must be one of 'auto'.*got 'klip:limit=2'"):
+        make_transforms("klip:limit=2")
+
+
+def test_settings_on_the_command_line(tmp_path):
+    stream = pr.separable(30, n_features=4, seed=2).stream
+    pr.write_letor(stream, tmp_path / "train.txt")
+    model = tmp_path / "model.json"
+    given = ["learn", str(tmp_path / "train.txt"), "--transform", "auto", "--transform", "bins:n_bins=8,kind=one-hot"]
+    done = CliRunner().invoke(app, [*given, "--save", str(model)])
+    assert done.exit_code == 0, done.output
+    expected = pr.ListwisePerceptron(transforms=["auto", pr.Bins(8, "one-hot")])
+    expected.learn(pr.read_letor(tmp_path / "train.txt"))
+    assert bits(pr.load(model)) == bits(expected)
+    done = CliRunner().invoke(app, ["evaluate", str(model), str(tmp_path / "train.txt")])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, [*given[:-1], "bins:pairs=3"])
+    assert done.exit_code != 0
+    assert "bins has n_bins, kind" in " ".join(done.output.split())
+
+
+def test_blocks_are_small_where_features_become_many():
+    """So that 8,192 outputs of a stream take no more memory than those of a few queries."""
+    stream = pr.QueryStream.from_arrays(np.zeros((20_000, 2), np.float32), np.zeros(20_000), group=[20] * 1000)
+    ranker = pr.ListwisePerceptron(transforms=pr.Bins(4096))
+    most = max(block.n_documents for block in ranker.model.blocks(stream))
+    assert 20 <= most <= 600
+    plain = pr.ListwisePerceptron()
+    assert max(block.n_documents for block in plain.model.blocks(stream)) == 20_000

@@ -19,7 +19,6 @@ CHAINS = {
     "running": "running",
     "missing-bins": ["missing", "bins"],
     "hash": "hash",
-    "fastfood": ["query-zscore", "fastfood:n_features=8"],
 }
 
 

@@ -280,8 +280,6 @@ def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = Fal
     sparse = sparse or bool(makers)
     model.n_inputs = n_features
     for transform in model.transforms:
-        if room := transform.room(n_features):
-            check_room(f"{transform!r} of {n_features} features", room)
         n_features = transform.n_outputs(n_features)
     if sparse:
         check_room(f"weights of {n_features} features", 2 * n_features)

@@ -35,7 +35,6 @@ __all__ = [
     "lower",
     "prank",
     "random_budget",
-    "random_features",
     "ridge",
     "safe_averaging",
     "weight_ratio",
@@ -333,39 +332,6 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
     )
     doublings = check_not_negative("n_doublings", n_doublings)
     return check_not_negative("largest_loss", largest_loss) * (size + 2 * doublings * math.log(2))
-
-
-def random_features(*, error: float, chance: float, n_documents: int, n_together: int) -> int:
-    """Return how many random Fourier features suffice for the Gaussian kernel of any n documents.
-
-    The smallest even D ≥ 4 b / error² ln(n (n - 1) / chance) with D / 2 a multiple of b. Then, with probability at
-    least 1 - `chance`, the inner product of the features of any two documents is within `error` of their kernel
-    (Hoeffding's inequality for the means of blocks, and a union bound over all pairs). The documents must not depend on
-    the draw. D grows with the logarithm of n, and does not depend on the number of features.
-
-    Parameters
-    ----------
-    error : float > 0
-        Largest difference between an inner product and the kernel.
-    chance : float between 0 and 1
-        Probability that some pair differs by more.
-    n_documents : int
-        n, at least 2.
-    n_together : int
-        b, the number of directions drawn together: for `Fastfood` the number of features, rounded up to a power of 2,
-        and at least 8; 1 if all are independent. The bound is loose for larger b, since it counts those that are drawn
-        together as one.
-
-    Examples
-    --------
-    >>> random_features(error=0.1, chance=0.01, n_documents=100, n_together=8)
-    44192
-    """
-    eps, n = check_positive("error", error), check_positive_whole("n_documents", n_documents, least=2)
-    if not (delta := check_positive("chance", chance)) < 1:
-        raise ParameterError("chance", "must be a number between 0 and 1", chance)
-    together = check_positive_whole("n_together", n_together)
-    return 2 * together * math.ceil(2 / eps**2 * (math.log(n) + math.log(n - 1) - math.log(delta)))
 
 
 def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", version: str = "sharp") -> float:

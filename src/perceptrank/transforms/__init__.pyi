@@ -8,7 +8,6 @@ from .query_minmax import QueryMinMax as QueryMinMax
 from .query_normal import QueryNormal as QueryNormal
 from .query_rank import QueryRank as QueryRank
 from .query_zscore import QueryZScore as QueryZScore
-from .random.fastfood import Fastfood as Fastfood
 from .registry import named_transforms as named_transforms
 from .registry import register_transform as register_transform
 from .registry import unregister_transform as unregister_transform

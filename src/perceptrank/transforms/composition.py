@@ -138,9 +138,6 @@ class Chain(Composition):
             yield part, n_features
             n_features = part.n_outputs(n_features)
 
-    def room(self, n_features: int) -> int:
-        return sum(part.room(width) for part, width in self._widths(n_features))
-
     def n_outputs(self, n_features: int) -> int:
         for part in self.parts:
             n_features = part.n_outputs(n_features)
@@ -231,9 +228,6 @@ class Join(Composition, WritingTransform):
         for part in self.parts:
             part.write(X, offsets, outputs, first, learning=learning)
             first += part.n_outputs(X.shape[1])
-
-    def room(self, n_features: int) -> int:
-        return sum(part.room(n_features) for part in self.parts)
 
     def n_outputs(self, n_features: int) -> int:
         return sum(part.n_outputs(n_features) for part in self.parts)

@@ -19,12 +19,7 @@ AUTOMATIC = "query-zscore+query-normal"
 
 Kind = TypeVar("Kind", bound=type[Transform])
 
-_FOLDERS = (
-    "perceptrank.transforms",
-    "perceptrank.transforms.random",
-    "perceptrank.transforms.trees",
-    "perceptrank.learners",
-)  # the last by name only
+_FOLDERS = ("perceptrank.transforms", "perceptrank.transforms.trees", "perceptrank.learners")  # the last by name only
 REGISTRY = Registry(Transform, "transform", "name", *_FOLDERS)  # type: ignore[type-abstract]
 
 
@@ -81,8 +76,8 @@ def named_transforms() -> dict[str, type[Transform]]:
     Examples
     --------
     >>> list(named_transforms())  # doctest: +NORMALIZE_WHITESPACE
-    ['bins', 'clip', 'fastfood', 'hash', 'missing', 'query-minmax', 'query-normal', 'query-rank', 'query-zscore',
-     'running', 'running-spread', 'signed-log', 'trees']
+    ['bins', 'clip', 'hash', 'missing', 'query-minmax', 'query-normal', 'query-rank', 'query-zscore', 'running',
+     'running-spread', 'signed-log', 'trees']
     """
     return {name: kind for name, kind in REGISTRY.all().items() if not kind.wraps}
 

@@ -185,10 +185,6 @@ class Transform(ABC):
         """Return the number of outputs for `n_features` features."""
         return n_features
 
-    def room(self, n_features: int) -> int:
-        """Return how many float64 numbers it draws for so many features; not counted are a few for each of them."""
-        return 0
-
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the outputs for features of these names; None if they have none."""
         return names

@@ -42,7 +42,6 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.theory.surrogates import weighing_of
-from perceptrank.transforms.median_distance import distances
 
 POLICIES = ("exact", "random", "forgetron", "bogd", "merge")
 SMALLEST_BUDGET = 2  # a pair of documents
@@ -344,7 +343,7 @@ class KernelPerceptron(KernelGuarantees):
             return X, norms
         width = float(self.width or 0.0)
         if self.width is None:
-            apart = distances(X[:_DOCUMENTS_OF_WIDTH])
+            apart = _distances(X[:_DOCUMENTS_OF_WIDTH])
             if not apart.any():  # the first ones are all the same
                 apart = np.linalg.norm(X - X[0], axis=1)
             width = float(self.relative_width * np.median(apart[apart > 0.0])) if apart.any() else 0.0
@@ -412,3 +411,16 @@ class KernelPerceptron(KernelGuarantees):
     def weights(self) -> Floats:
         """Unavailable: a kernel perceptron has no weight vector."""
         return self._model.require_learned().coefficients
+
+
+def _distances(X: FloatRows) -> Floats:
+    """Return the Euclidean distances of all pairs of rows, in the order of the first row, then of the second."""
+    parts = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(len(X) - 1):
+            gaps = X[i + 1 :] - X[i]
+            # Division by a power of 2 changes no bit, but keeps the squares of very small gaps.
+            power = np.minimum(np.frexp(np.abs(gaps).max(axis=1))[1], 0)
+            lengths = np.sqrt(np.square(np.ldexp(gaps, -power[:, None])).sum(axis=1))
+            parts.append(np.ldexp(lengths, power))
+    return np.concatenate(parts) if parts else np.zeros(0)

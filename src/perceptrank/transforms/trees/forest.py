@@ -11,7 +11,7 @@ import numpy.typing as npt
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.transforms.forms import Nodes as GraphNodes
+from perceptrank.transforms import forms
 from perceptrank.transforms.transform import check_width
 
 # What a node takes as missing: nothing (NaN is then 0), zeros and NaN, or NaN; plus `GOES_LEFT` if that goes left.
@@ -140,7 +140,7 @@ class Forest:
             shares[self.features[node]] += abs(left - right)
         return shares / shares.sum() if shares.any() else shares
 
-    def add_nodes(self, nodes: GraphNodes, X: str) -> str:
+    def add_nodes(self, nodes: forms.Nodes, X: str) -> str:
         """Add the forest to an ONNX graph of finite features; return the name of the column of scores.
 
         Parameters
