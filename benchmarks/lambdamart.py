@@ -16,10 +16,10 @@ class _Trees:
         return np.asarray(self._model.predict(np.asarray(stream.X)), np.float64)
 
 
-def fit_lightgbm(train: pr.QueryStream) -> _Trees:
+def fit_lightgbm(train: pr.QueryStream, **settings: Any) -> _Trees:
     import lightgbm
 
-    model = lightgbm.LGBMRanker(n_jobs=1, verbose=-1)
+    model = lightgbm.LGBMRanker(n_jobs=1, verbose=-1, **settings)
     return _fitted(model, train)
 
 

@@ -54,7 +54,7 @@ class WithTrees(StepWrapper):
     algorithm = "trees"
     learner: Learner | None  # type: ignore[assignment]
     fixed = ("n_trees", "memory", "first_fit", "seed")
-    cost = "that of its learner, and 2 µs a document for 100 trees; beside it, fits at every doubling"
+    cost = "that of its learner, the depth of N trees a document, and fits at every doubling beside it"
 
     def __init__(
         self,
