@@ -14,7 +14,8 @@ real     The samples, each query ranked before it was learned from, the mean ove
          The files of MQ2008 are also joined.
 teacher  The last tenth of a teacher stream, each query ranked before it was learned from. "share" is the share of the
          gap between the linear default and the teacher that is closed. Batch learners are fitted to the first nine
-         tenths, and do not learn from the last; "63 leaves" has the sizes and the rate that trees have here by then. "fit to" is the number of queries that the trees at the end know.
+         tenths, and do not learn from the last; "63 leaves" has the sizes and the rate that trees have by then. "fit
+         to" is the number of queries that the trees at the end know.
 cost     Microseconds per document of a stream of queries of 20 documents: of the linear default, of learners with
          trees, and of their parts, each timed on its own. "scoring" is that of the last trees, "fits" are all fits,
          spread over the documents of the stream. MB are those of the queries that are remembered, and the most that

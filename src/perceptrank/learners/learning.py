@@ -241,6 +241,8 @@ def learn_queries(
         done = learner._pass(model, X, relevance, offsets, predicted, masses)
         model.queries += done
         return done
+    if relevance.ndim != 1:
+        raise TypeError(f"{learner.name} learns from clicks, and its transform {graded[0]!r} from grades")
     start, n = 0, len(offsets) - 1
     while start < n:
         stop = min(n, *(start + transform.queries_left() for transform in graded))

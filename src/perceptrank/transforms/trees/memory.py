@@ -86,18 +86,6 @@ class Memory:
             if self.size > self.room:
                 self._drop()
 
-    def merge(self, other: Memory) -> None:
-        """Add what another memory of other queries has kept: together, a uniform sample of all."""
-        self._limit = min(self._limit, other._limit)
-        own = [(noise(self.seed, query.number, 0), query) for query in self.queries()]
-        theirs = [(noise(other.seed, query.number, 0), query) for query in other.queries()]
-        kept = [query for chance, query in own if chance < self._limit]
-        kept += [query._replace(number=self.seen + query.number) for chance, query in theirs if chance < self._limit]
-        self._keep(kept)
-        self.seen += other.seen
-        if self.size > self.room:
-            self._drop()
-
     def _drop(self) -> None:
         """Drop the queries of the largest random numbers, and all later ones with numbers as large."""
         chances = np.array([noise(self.seed, query.number, 0) for query in self.queries()])
