@@ -486,6 +486,16 @@ def test_resuming_needs_the_same_settings_and_records(run, files, tmp_path):
     assert pr.load(model).n_queries == 120
 
 
+def test_trees_need_no_learner_to_be_named(run, files, tmp_path):
+    few = ["--set", "n_trees=3", "--set", "first_fit=50"]
+    for name, learner in {"trees": pr.ListwisePerceptron, "trees:sum": pr.Sum}.items():
+        run("learn", files, "--algorithm", name, *few, "--save", tmp_path / "m.json")
+        model = pr.load(tmp_path / "m.json")
+        assert model.name == f"trees:{learner.algorithm}"
+        assert model.trees.forest.n_trees == 3
+        assert "3 trees of" in run("show", tmp_path / "m.json").stdout
+
+
 def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_path):
     model = tmp_path / "m.json"
     wrapped = ["--algorithm", "bagging:adagrad:listnet", "--learning-rate", 0.1, "--set", "n_members=3"]
@@ -513,7 +523,7 @@ def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_pat
     other = run("learn", files, "--save", tmp_path / "c.json", "--resume", "--set", "learner__n_members=4", code=1)
     assert "learner__n_members 3, not 4" in other.stderr
     for wrong, message in {
-        "slam:slam": "around a learner must be one of 'adagrad', 'bagging', 'fading', 'forgetting', got 'slam'",
+        "slam:slam": "around a learner must be one of 'adagrad', 'bagging', 'fading', 'forgetting', 'trees', got 'slam'",
         "bagging:": "algorithm must be one of",
         "adagrad:prank": "learner must be one with a learning_rate, got PRank()",
         "adagrad": "adagrad wraps another learner: use adagrad:listwise",

@@ -194,7 +194,7 @@ def wrappers() -> dict[str, type[Learner]]:
     Examples
     --------
     >>> list(wrappers())
-    ['adagrad', 'bagging', 'fading', 'forgetting']
+    ['adagrad', 'bagging', 'fading', 'forgetting', 'trees']
     """
     return {name: kind for name, kind in REGISTRY.all().items() if is_wrapper(kind)}
 
