@@ -215,6 +215,17 @@ def _whole(name: str, values: Any) -> Ints:
 
 
 @helper
+def goes_left_beyond(value: float, threshold: float, kind: int) -> bool:
+    """Tell whether a value goes left at a node that may take it as missing."""
+    counts = kind & 3
+    if counts == NEVER:
+        return (0.0 if np.isnan(value) else value) <= threshold
+    if np.isnan(value) or (counts == ZERO and abs(value) <= _ALMOST_ZERO):
+        return kind & GOES_LEFT != 0
+    return value <= threshold
+
+
+@helper
 def leaf_of(X: Features, i: int, tree: int, nodes: Nodes, is_single: bool) -> int:
     """Return the leaf of a tree that a document reaches."""
     roots, features, thresholds, left, right, missing = nodes
@@ -224,13 +235,11 @@ def leaf_of(X: Features, i: int, tree: int, nodes: Nodes, is_single: bool) -> in
         if is_single:
             value = np.float64(np.float32(value))
         kind = missing[node]
-        counts = kind & 3
-        if counts == NEVER and np.isnan(value):
-            value = np.float64(0.0)
-        if (counts != NEVER and np.isnan(value)) or (counts == ZERO and abs(value) <= _ALMOST_ZERO):
-            node = left[node] if kind & GOES_LEFT else right[node]
-        else:
-            node = left[node] if value <= thresholds[node] else right[node]
+        goes_left = value <= thresholds[node]
+        if kind != NEVER or np.isnan(value):
+            goes_left = goes_left_beyond(value, thresholds[node], kind)
+        up, above = left[node], right[node]  # both are read, which is faster than to guess which one will be needed
+        node = up if goes_left else above
     return -1 - node
 
 

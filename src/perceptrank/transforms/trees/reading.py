@@ -105,7 +105,8 @@ def _add_lightgbm_tree(builder: ForestBuilder, fields: dict[str, str]) -> None:
     kinds = np.array(numbers("decision_type", int, n), np.int64)
     if (kinds & 1).any():
         raise ValueError("it has categorical splits, which are not known here: encode categories as numbers")
-    missing = (kinds >> 2) & 3 | np.where(kinds & 2, GOES_LEFT, 0)
+    counts = (kinds >> 2) & 3
+    missing = counts | np.where((kinds & 2 > 0) & (counts > 0), GOES_LEFT, 0)
     features, thresholds = numbers("split_feature", int, n), numbers("threshold", float, n)
     left, right = numbers("left_child", int, n), numbers("right_child", int, n)
     builder.add(features, thresholds, left, right, missing, values)
