@@ -523,7 +523,7 @@ def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_pat
     other = run("learn", files, "--save", tmp_path / "c.json", "--resume", "--set", "learner__n_members=4", code=1)
     assert "learner__n_members 3, not 4" in other.stderr
     for wrong, message in {
-        "slam:slam": "around a learner must be one of 'adagrad', 'bagging', 'fading', 'forgetting', 'trees', got 'slam'",
+        "slam:slam": "around a learner must be one of 'adagrad', 'bagging', 'fading', 'forgetting', 'trees', got",
         "bagging:": "algorithm must be one of",
         "adagrad:prank": "learner must be one with a learning_rate, got PRank()",
         "adagrad": "adagrad wraps another learner: use adagrad:listwise",

@@ -199,5 +199,5 @@ def refuse(transform: Transform, function: RankingFunction) -> ValueError:
     way = "export to 'onnx', whose graph ranks a whole query, or " if has_graph and not function.is_sparse else ""
     return ValueError(
         f"{function.algorithm} ranks by features after {transform!r}, which {why}: {way}learn again with "
-        "transforms='running' (--transform running of the command learn)"
+        "transforms='running' alone (--transform running of the command learn)"
     )
