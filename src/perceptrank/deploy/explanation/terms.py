@@ -217,9 +217,8 @@ class _Reader:
             if transform.adds:
                 score = self.lineage.start(1, RAW._replace(unit=f"unit after {transform.name}"))
                 score = score._replace(source=np.array([len(self.features)]), linear=np.zeros(1, bool))
-                self.features += _distinct((*self.features, f"{name}: {transform.adds}" if name else transform.adds))[
-                    -1:
-                ]
+                label = f"{name}: {transform.adds}" if name else transform.adds
+                self.features.append(_distinct((*self.features, label))[-1])
                 outputs = Outputs.beside([outputs, score])
                 continue
             traced = transform.trace(self.lineage, outputs)
