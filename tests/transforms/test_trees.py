@@ -267,7 +267,9 @@ def test_queries_of_weight_0_are_not_remembered():
     weights = np.arange(30) % 3.0
     ranker = pr.WithTrees(n_trees=3, first_fit=20)
     ranker.learn(stream.with_query_weights(weights))
-    assert ranker.trees.n_remembered == 20
+    assert ranker.trees.n_remembered == ranker.trees.queries == 20
+    assert ranker.trees.forest is None
+    ranker.learn(stream)
     plain = pr.WithTrees(n_trees=3, first_fit=20)
     plain.learn(stream)
     assert not np.array_equal(plain.trees.forest.values, ranker.trees.forest.values)

@@ -245,7 +245,7 @@ def learn_queries(
         raise TypeError(f"{learner.name} learns from clicks, and its transform {graded[0]!r} from grades")
     start, n = 0, len(offsets) - 1
     while start < n:
-        stop = min(n, *(start + transform.queries_left() for transform in graded))
+        stop = min(n, *(start + transform.queries_left(masses[start:]) for transform in graded))
         rows, part = slice(offsets[start], offsets[stop]), slice(start, stop)
         own, weights = read_only(offsets[start : stop + 1] - offsets[start]), masses[part].copy()
         features = learn_transforms(learner, model, X[rows], own)

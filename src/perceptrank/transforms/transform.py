@@ -174,8 +174,8 @@ class Transform(ABC):
         """Learn from each query of a block, if this transform learns, and return its transformed features."""
         return self.apply(X, offsets)
 
-    def queries_left(self) -> int:
-        """Return how many queries there are until what it learns from grades changes its outputs, if it does."""
+    def queries_left(self, query_weights: Floats) -> int:
+        """Return how many of the next queries, of these weights, it can take before grades may change its outputs."""
         raise NotImplementedError(f"{type(self).__name__} does not learn from grades")
 
     def learn_grades(self, relevance: Floats, offsets: Ints, query_weights: Floats) -> None:

@@ -49,7 +49,7 @@ class Trees(LearningTransform):
     problem : str
         Why the last fit gave no trees; empty if it did.
     queries : int
-        Number of queries learned from.
+        Number of queries learned from, those of weight 0 left out.
 
     References
     ----------
@@ -114,15 +114,19 @@ class Trees(LearningTransform):
             self._seen = X
         return self.apply(X, offsets)
 
-    def queries_left(self) -> int:
+    def _left(self) -> int:
+        """Return how many queries there are until a fit begins, or its trees rank."""
         return (self._swap_at if self._fit is not None else self._next_fit) - self.queries
+
+    def queries_left(self, query_weights: Floats) -> int:
+        return 1 + int(np.searchsorted(np.cumsum(query_weights > 0.0), self._left()))
 
     def learn_grades(self, relevance: Floats, offsets: Ints, query_weights: Floats) -> None:
         X, self._seen = self._seen, None
         if self.queries == 0:
             lightgbm()  # now rather than when the first trees are due
         self._remembered.add(X, relevance, offsets, query_weights)
-        self.queries += len(query_weights)
+        self.queries += int(np.count_nonzero(query_weights > 0.0))
         if self._fit is not None and self.queries == self._swap_at:
             forest, self.problem = self._fit.result()
             self._fit, self.forest = None, forest or self.forest
@@ -190,7 +194,7 @@ class Trees(LearningTransform):
         n_features = whole_number("features", state["features"])
         room = self._remembered.room
         self._remembered = Memory.from_plain(state["remembered"], room, self.seed, n_features)
-        if self.queries_left() <= 0 and not self.frozen:
+        if self._left() <= 0 and not self.frozen:
             raise ValueError(f"trees must be fitted, and rank, after more than {self.queries} queries")
         widths = {forest.n_features for forest in (self.forest, self._coming()) if forest is not None}
         if len(widths | ({n_features} - {0})) > 1:
