@@ -68,7 +68,8 @@ def latex_table(result: "Comparison", confidence: float, seed: int) -> str:
         r"\midrule",
     ]
     for name, letter in result.letters.items():
-        cells = [_cell(result, standings[key][name], best=best[key]) for key in columns]
+        own = [(standings[key].get(name), best[key]) for key in columns]
+        cells = ["--" if standing is None else _cell(result, standing, best=mean) for standing, mean in own]
         lines.append(" & ".join([letter, escaped(name), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\end{{{table}}}", ""])
 
@@ -102,15 +103,26 @@ def _caption(result: "Comparison", confidence: float) -> str:
         rf"for all pairs and measures, {100 * confidence:g}\%)."
     )
     first = f"Mean{spread}: {orders} of {result.n_queries:,} queries{test}.".replace(",", "{,}")
-    progressive = "Progressive: each query as it was ranked before it was learned from."
-    return " ".join([first, progressive, *map(escaped, _conventions(result)), marks, "Bold: the best mean."])
+    progressive = "Progressive: each query as it was ranked before it was learned from." if result.traces else ""
+    if 0 < len(result.traces) < len(result.names):
+        progressive += " Learners without a progressive mean are fitted to all queries at once."
+    if result.tuned:
+        progressive += " Candidates were chosen on validation queries."
+    return " ".join(
+        [
+            first,
+            *filter(None, [progressive.strip()]),
+            *map(escaped, _conventions(result)),
+            marks,
+            "Bold: the best mean.",
+        ]
+    )
 
 
 def _conventions(result: "Comparison") -> list[str]:
     """Say which queries count if not all do, and what sets measures apart from their defaults."""
-    sizes = ({"held-out queries": ("test", result.n_test)} if result.n_test else {}) | {
-        "queries of the orders": ("progressive", result.n_queries)
-    }
+    known = {"held-out queries": ("test", result.n_test), "queries of the orders": ("progressive", result.n_queries)}
+    sizes = {what: (on, n) for what, (on, n) in known.items() if on in result.sets}
     partial = {}
     for measure, head in heads_of(result).items():
         counts = {what: result.n_counted(measure, on) for what, (on, _) in sizes.items()}
