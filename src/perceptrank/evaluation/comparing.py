@@ -170,7 +170,10 @@ def _candidates(learners: Any, *, has_vali: bool) -> dict[str, dict[str, Any]]:
     if not any(groups.values()):
         raise ValueError("learners must name at least one learner, got none")
     if has_vali and all(len(group) == 1 for group in groups.values()):
-        raise ValueError("`vali=…` is for choosing among candidates: give a list of them for a name")
+        raise ValueError(
+            "`vali=…` chooses among candidates, and no learner has several: several values of `learning_rate`, or "
+            "a list of models for a name"
+        )
     return groups
 
 

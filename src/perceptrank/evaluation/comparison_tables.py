@@ -1,4 +1,4 @@
-"""Tables of compared learners: CSV, and LaTeX with booktabs."""
+"""Tables of compared learners and of models: CSV, and LaTeX with booktabs."""
 
 import csv
 import io
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.comparison import Comparison, Standing
+    from perceptrank.evaluation.differences import Difference
+    from perceptrank.evaluation.evaluation import Evaluation
     from perceptrank.measures import Measure
 
 _MOST_IN_A_COLUMN = 2
@@ -72,6 +74,48 @@ def latex_table(result: "Comparison", confidence: float, seed: int) -> str:
         cells = ["--" if standing is None else _cell(result, standing, best=mean) for standing, mean in own]
         lines.append(" & ".join([letter, escaped(name), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\end{{{table}}}", ""])
+
+
+def decision_table(result: "Evaluation") -> str:
+    """Return a table environment of models on the same queries, and their differences to the first of them."""
+    measures, percent = result.measures, f"{100 * result.confidence:g}\\%"
+    differences = {(each.model, each.measure): each for each in result.differences}
+    best = {measure: f"{max(result.mean(name, measure) for name in result.traces):.4f}" for measure in measures}
+    heads = [rf"{escaped(capitals(measure))} & difference" for measure in measures]
+    count = f"{len(result):,}".replace(",", "{,}")
+    caption = (
+        f"Means on {count} {result.unit}, and differences to {escaped(result.incumbent)} with {percent} intervals that "
+        "hold for all rows and measures at once (paired bootstrap). Bold: the best mean, and differences whose "
+        "interval excludes 0."
+    )
+    table = "table" if len(measures) == 1 else "table*"
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        rf"\begin{{{table}}}",
+        r"\centering\small",
+        rf"\caption{{{caption}}}",
+        r"\label{tab:evaluation}\smallskip",
+        rf"\begin{{tabular}}{{l{'ll' * len(measures)}}}",
+        r"\toprule",
+        " & ".join(["model", *heads]) + r" \\",
+        r"\midrule",
+    ]
+    for name in result.traces:
+        cells = [escaped(name)]
+        for measure in measures:
+            mean = f"{result.mean(name, measure):.4f}"
+            cells += [rf"\textbf{{{mean}}}" if mean == best[measure] else mean]
+            cells += [_difference(differences.get((name, str(measure))))]
+        lines.append(" & ".join(cells) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\end{{{table}}}", ""])
+
+
+def _difference(own: "Difference | None") -> str:
+    if own is None:
+        return "--"
+    shown = f"{own.difference:+.4f}"
+    shown = rf"$\mathbf{{{shown}}}$" if own.low > 0 or own.high < 0 else f"${shown}$"
+    return shown + ("" if own.is_small else rf" {{\scriptsize$[{own.low:+.4f}, {own.high:+.4f}]$}}")
 
 
 def capitals(measure: "Measure") -> str:

@@ -149,7 +149,11 @@ def one_per_document(values: Any, stream: QueryStream) -> Floats:
 
 def _matrix(stream: QueryStream) -> Any:
     """Return the features as other libraries take them."""
-    return stream.X.to_scipy() if isinstance(stream.X, SparseFeatures) else stream.X
+    if not isinstance(stream.X, SparseFeatures):
+        return stream.X
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(stream.X.to_scipy())  # LightGBM takes no sparse array
 
 
 def _queries(model: Any, method: str, stream: QueryStream) -> dict[str, Any]:
