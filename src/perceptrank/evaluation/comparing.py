@@ -149,7 +149,7 @@ def compare(
         from perceptrank.evaluation.holdout import trace_rankings
 
         rankers = [{name: order[name] for name in names} for order in trained]
-        held_out = trace_rankings(rankers, split_blocks(test), recorded, n_threads)
+        held_out = trace_rankings(rankers, split_blocks(test, names_known(rankers[0])), recorded, n_threads)
     progressive = [{name: order[name] for name in names if name in order} for order in traces]
     return Comparison(progressive, dropped, seeds=seeds, test=held_out, n_queries=n_queries, tuned=tuned)
 
@@ -192,7 +192,7 @@ def _means(orders: list[dict[str, Any]], vali: Blocks, measure: Measure, n_threa
     """Return the mean of each ranker's values over the queries of all orders."""
     from perceptrank.evaluation.holdout import trace_rankings
 
-    traces = trace_rankings(orders, split_blocks(vali), [measure], n_threads)
+    traces = trace_rankings(orders, split_blocks(vali, names_known(orders[0])), [measure], n_threads)
     return {name: float(np.mean([order[name].mean(measure) for order in traces])) for name in traces[0]}
 
 
@@ -251,9 +251,15 @@ def _learn_together(
     return {name: Trace.concatenate(traces) for name, traces in parts.items()}
 
 
-def split_blocks(stream: Blocks) -> Iterator[QueryStream]:
+def names_known(rankers: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the features that rankers have learned, by which frames are encoded."""
+    names = (getattr(ranker, "feature_names_in_", ()) for ranker in rankers.values())
+    return tuple(dict.fromkeys(name for own in names for name in own))
+
+
+def split_blocks(stream: Blocks, known: Collection[str] = ()) -> Iterator[QueryStream]:
     """Yield the queries of a stream in blocks that stay in the cache; raise if there are none."""
-    for block in as_blocks(stream, required=True):
+    for block in as_blocks(stream, required=True, known=known):
         yield from block.blocks(BLOCK_BYTES)
 
 

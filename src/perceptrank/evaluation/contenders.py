@@ -43,27 +43,34 @@ class Foreign:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._names = tuple(map(str, getattr(model, "feature_names_in_", ())))
+        self.feature_names_in_ = tuple(map(str, getattr(model, "feature_names_in_", ())))
+        self._was_fitted_here = False
 
     def scores(self, stream: QueryStream) -> Floats:
         """Return one score per document; raise `ValueError` for whatever goes wrong in the model."""
+        names, known = stream.feature_names, self.feature_names_in_
+        by_name = bool(names and known) and (self._was_fitted_here or set(known) <= set(names or ()))
+        own = stream.select(known) if by_name else stream
         with _blaming(f"{type(self.model).__name__} cannot score"):
             if hasattr(self.model, "scores"):
-                values = self.model.scores(stream)
+                values = self.model.scores(own)
+            elif hasattr(self.model, "predict"):
+                values = self._predict(own, by_name=by_name)
             else:
-                values = self._predict(stream) if hasattr(self.model, "predict") else self.model(stream)
+                values = self.model(own)
             values = np.asarray(values)
         return one_per_document(values[:, 0] if values.shape[1:] == (1,) else values, stream)
 
-    def _predict(self, stream: QueryStream) -> Any:
-        """Predict from the features; if those that were fitted had names, by these."""
-        by_name = self._names and set(self._names) <= set(stream.feature_names or ())
-        X = _matrix(stream.select(self._names) if by_name else stream)
-        if by_name and not isinstance(stream.X, SparseFeatures):
-            X = make_frame({name: X[:, j] for j, name in enumerate(self._names)}, "pandas")
+    def _predict(self, stream: QueryStream, *, by_name: bool) -> Any:
+        X = _matrix(stream)
+        if by_name and not self._was_fitted_here and not stream.is_sparse:  # then it was fitted to a data frame
+            X = make_frame({name: X[:, j] for j, name in enumerate(self.feature_names_in_)}, "pandas")
         if hasattr(self.model, "inplace_predict"):  # XGBoost's Booster, whose `predict` takes matrices of its own
             return self.model.inplace_predict(X)
         return self.model.predict(X, **_queries(self.model, "predict", stream))
+
+    def _learn_names(self, stream: QueryStream) -> None:
+        self.feature_names_in_, self._was_fitted_here = stream.feature_names or (), True
 
 
 class Batch(Foreign):
@@ -76,7 +83,7 @@ class Batch(Foreign):
                 self.model.fit(stream)
             else:
                 self.model.fit(_matrix(stream), stream.relevance, **_queries(self.model, "fit", stream))
-        self._names = ()  # it was fitted to an array
+        self._learn_names(stream)
 
 
 class QueryByQuery(Foreign):
@@ -102,6 +109,7 @@ class QueryByQuery(Foreign):
         if self._learn is not None:
             if query.query_weights is not None and query.query_weights[0] != 1:
                 raise ValueError(f"{type(self.model).__name__} takes no query weights: all must be 1")
+            self._learn_names(query)
             with _blaming(f"{type(self.model).__name__} cannot learn"):
                 if _takes_stream(self._learn):
                     self._learn(query)

@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from perceptrank.clicks.policies import policy_kinds
-from perceptrank.evaluation.comparing import numbered_names, split_blocks
+from perceptrank.evaluation.comparing import names_known, numbered_names, split_blocks
 from perceptrank.evaluation.contenders import Scorer, as_scorer, one_per_document
 from perceptrank.evaluation.evaluation import Evaluation
 from perceptrank.evaluation.off_policy import ClickValues, count_policies, describe_policies, refusal
@@ -114,9 +114,9 @@ def evaluate(
     >>> result.may_go_live, result.verdict.split(":")[:2]
     (True, ['Yes', ' new may replace now'])
     """
-    blocks, chosen = _choose(stream, measures)
     if not isinstance(ranker, Mapping) and (hasattr(ranker, "predict") or not isinstance(ranker, Iterable)):
         ranker = as_scorer("ranker", ranker)
+        blocks, chosen = _choose(stream, measures, names_known({"": ranker}))
         if by is not None:
             raise ParameterError("by", "applies to several rankers, of which the first is the incumbent", by)
         trace = trace_rankings([{"": ranker}], blocks, chosen, 1)[0][""]
@@ -129,9 +129,10 @@ def evaluate(
     if not is_whole(worst) or worst < 0:
         raise ParameterError("worst", "must be a whole number >= 0", worst)
     check_seed(seed)
+    named = _named(ranker)
+    blocks, chosen = _choose(stream, measures, names_known(named))
     if not chosen:
         raise ValueError("measures must name at least one measure, got none")
-    named = _named(ranker)
     incumbent, *challengers = named
     rankers = {name: _NamedRanker(name, own, is_challenger=name in challengers) for name, own in named.items()}
     kept = {(name, measure): WorstQueries(worst, measure) for name in challengers for measure in chosen}
@@ -182,9 +183,9 @@ def evaluate(
     return Evaluation(together, all_qids, all_sizes, weights, *settings, kept, groups, int(worst), int(seed))
 
 
-def _choose(stream: Blocks, measures: Any) -> tuple[Iterator[QueryStream], list[Measure]]:
+def _choose(stream: Blocks, measures: Any, known: Sequence[str]) -> tuple[Iterator[QueryStream], list[Measure]]:
     """Return the blocks of a stream, and the measures, which depend on its first block if none are given."""
-    blocks = as_blocks(stream, required=True)
+    blocks = as_blocks(stream, required=True, known=known)
     if measures is not None:
         return blocks, parse_all(measures)
     first = next(blocks)
