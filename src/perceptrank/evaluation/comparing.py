@@ -96,8 +96,7 @@ def compare(
     [('a', 'listwise'), ('b', 'slam')]
     """
     groups = _candidates(learners, has_vali=vali is not None)
-    contenders = {name: as_contender(name, each) for group in groups.values() for name, each in group.items()}
-    _check_distinct([each for group in groups.values() for each in group.values()])
+    contenders: dict[str, Any] = {name: as_contender(name, each) for name, each in _ungrouped(groups).items()}
     batch = [name for name, each in contenders.items() if isinstance(each, Batch)]
     if batch and test is None:
         raise ValueError(
@@ -110,25 +109,28 @@ def compare(
     n_threads = n_processors() if n_threads is None else check_positive_whole("n_threads", n_threads)
     check_choice("on_error", on_error, ("raise", "drop"))
     seeds = None if orders is None else _seeds(orders, seed)
-    if batch or seeds is not None:
-        stream = (
-            stream
-            if isinstance(stream, QueryStream)
-            else QueryStream.concatenate(list(as_blocks(stream, required=True)))
-        )
+    if (batch or seeds is not None) and not isinstance(stream, QueryStream):
+        stream = QueryStream.concatenate(list(as_blocks(stream, required=True)))
     dropped: dict[str, str] = {}
     traces, trained = [], []
     for order_seed in [None] if seeds is None else seeds:
         failed: dict[str, str] = {}
-        copies, blocks, whole = contenders, stream, stream
+        copies: dict[str, Any] = contenders
+        blocks, whole = stream, stream
         if order_seed is not None and isinstance(stream, QueryStream):
             copies = {name: deepcopy(each) for name, each in contenders.items() if name not in dropped}
             blocks = _shuffled_blocks(stream, order_seed)
             whole = stream.shuffled(order_seed) if batch else stream
-        online: Any = {name: each for name, each in copies.items() if name not in batch}
+        online = {name: each for name, each in copies.items() if name not in batch}
         together: Any = (online, blocks, recorded, n_threads, on_block, on_error, failed)
         traces.append(_learn_together(*together) if online else {})
-        _fit_all({name: copies[name] for name in batch if name in copies}, whole, on_error, failed)
+        for name in (name for name in batch if name in copies):
+            try:
+                copies[name].fit(whole)
+            except FAILURES as error:
+                if on_error == "raise":
+                    raise _named_failure(name, error) from error
+                failed[name] = str(error)
         trained.append(copies)
         order = "" if order_seed is None else f" (order {order_seed})"
         dropped |= {name: f"{reason}{order}" for name, reason in failed.items()}
@@ -175,17 +177,6 @@ def _candidates(learners: Any, *, has_vali: bool) -> dict[str, dict[str, Any]]:
             "a list of models for a name"
         )
     return groups
-
-
-def _fit_all(batch: Mapping[str, Any], stream: Any, on_error: str, dropped: dict[str, str]) -> None:
-    """Fit models to all queries of a stream; note why one was dropped."""
-    for name, contender in batch.items():
-        try:
-            contender.fit(stream)
-        except FAILURES as error:
-            if on_error == "raise":
-                raise _named_failure(name, error) from error
-            dropped[name] = str(error)
 
 
 def _means(orders: list[dict[str, Any]], vali: Blocks, measure: Measure, n_threads: int) -> dict[str, float]:
@@ -287,17 +278,18 @@ def _shuffled_blocks(stream: QueryStream, seed: int) -> Iterator[QueryStream]:
 
 def named_learners(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dict[str, OnlineRanker]:
     """Return learners by name; raise if there are none, one is something else, or was given twice."""
-    named = {name: each for group in _candidates(learners, has_vali=False).values() for name, each in group.items()}
+    named = _ungrouped(_candidates(learners, has_vali=False))
     for name, learner in named.items():
         if not isinstance(learner, OnlineRanker):
             raise TypeError(f"learners must be learners, got {type(learner).__name__} for {name!r}")
-    _check_distinct(named.values())
     return named
 
 
-def _check_distinct(learners: Collection[Any]) -> None:
-    if len({id(learner) for learner in learners}) < len(learners):
+def _ungrouped(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    named = {name: each for group in groups.values() for name, each in group.items()}
+    if len({id(learner) for learner in named.values()}) < len(named):
         raise ValueError("learners must be distinct objects: one was given twice")
+    return named
 
 
 def numbered_names(rankers: Iterable[Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from perceptrank.evaluation.evaluation import Evaluation
     from perceptrank.measures import Measure
 
-_MOST_IN_A_COLUMN = 2
+_MOST_IN_A_COLUMN = 4
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -48,32 +48,20 @@ def latex_table(result: "Comparison", confidence: float, seed: int) -> str:
         for on, measure in columns
     }
     best = {key: f"{max(own.mean for own in rows.values()):.4f}" for key, rows in standings.items()}
-    # More columns than two do not fit into a column of text.
-    table = "table" if len(columns) <= _MOST_IN_A_COLUMN else "table*"
     n_measures = len(result.measures)
     heads = {"test": "held out", "progressive": "progressive"}
     spans = " & ".join(rf"\multicolumn{{{n_measures}}}{{c}}{{{heads[on]}}}" for on in result.sets)
     rules = " ".join(
         rf"\cmidrule(lr){{{3 + k * n_measures}-{2 + (k + 1) * n_measures}}}" for k in range(len(result.sets))
     )
-    lines = [
-        r"% needs \usepackage{booktabs}",
-        rf"\begin{{{table}}}",
-        r"\centering\small\setlength{\tabcolsep}{3pt}",
-        rf"\caption{{{_caption(result, confidence)}}}",
-        r"\label{tab:comparison}\smallskip",
-        rf"\begin{{tabular}}{{ll{'l' * len(columns)}}}",
-        r"\toprule",
-        rf" & & {spans} \\",
-        rules,
-        " & ".join([" ", "learner", *(escaped(heads_of(result)[measure]) for _, measure in columns)]) + r" \\",
-        r"\midrule",
-    ]
+    head = " & ".join([" ", "learner", *(escaped(heads_of(result)[measure]) for _, measure in columns)])
+    lines = []
     for name, letter in result.letters.items():
         own = [(standings[key].get(name), best[key]) for key in columns]
         cells = ["--" if standing is None else _cell(result, standing, best=mean) for standing, mean in own]
-        lines.append(" & ".join([letter, escaped(name), *cells]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\end{{{table}}}", ""])
+        lines.append(" & ".join([letter, escaped(name), *cells]))
+    heads_above = [rf" & & {spans} \\", rules, rf"{head} \\"]
+    return _environment("comparison", _caption(result, confidence), f"ll{'l' * len(columns)}", heads_above, lines)
 
 
 def decision_table(result: "Evaluation") -> str:
@@ -81,32 +69,39 @@ def decision_table(result: "Evaluation") -> str:
     measures, percent = result.measures, f"{100 * result.confidence:g}\\%"
     differences = {(each.model, each.measure): each for each in result.differences}
     best = {measure: f"{max(result.mean(name, measure) for name in result.traces):.4f}" for measure in measures}
-    heads = [rf"{escaped(capitals(measure))} & difference" for measure in measures]
     count = f"{len(result):,}".replace(",", "{,}")
     caption = (
         f"Means on {count} {result.unit}, and differences to {escaped(result.incumbent)} with {percent} intervals that "
         "hold for all rows and measures at once (paired bootstrap). Bold: the best mean, and differences whose "
         "interval excludes 0."
     )
-    table = "table" if len(measures) == 1 else "table*"
-    lines = [
-        r"% needs \usepackage{booktabs}",
-        rf"\begin{{{table}}}",
-        r"\centering\small",
-        rf"\caption{{{caption}}}",
-        r"\label{tab:evaluation}\smallskip",
-        rf"\begin{{tabular}}{{l{'ll' * len(measures)}}}",
-        r"\toprule",
-        " & ".join(["model", *heads]) + r" \\",
-        r"\midrule",
-    ]
+    lines = []
     for name in result.traces:
         cells = [escaped(name)]
         for measure in measures:
             mean = f"{result.mean(name, measure):.4f}"
             cells += [rf"\textbf{{{mean}}}" if mean == best[measure] else mean]
             cells += [_difference(differences.get((name, str(measure))))]
-        lines.append(" & ".join(cells) + r" \\")
+        lines.append(" & ".join(cells))
+    head = " & ".join(["model", *(f"{escaped(capitals(measure))} & difference" for measure in measures)])
+    return _environment("evaluation", caption, f"l{'ll' * len(measures)}", [rf"{head} \\"], lines)
+
+
+def _environment(label: str, caption: str, columns: str, head: list[str], rows: list[str]) -> str:
+    # More columns of numbers than two do not fit into a column of text.
+    table = "table" if len(columns) <= _MOST_IN_A_COLUMN else "table*"
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        rf"\begin{{{table}}}",
+        r"\centering\small\setlength{\tabcolsep}{3pt}",
+        rf"\caption{{{caption}}}",
+        rf"\label{{tab:{label}}}\smallskip",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        *head,
+        r"\midrule",
+        *(rf"{row} \\" for row in rows),
+    ]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\end{{{table}}}", ""])
 
 

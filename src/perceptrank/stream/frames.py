@@ -108,7 +108,7 @@ def encode_frame(
             texts[source] = _as_categories(frame[source])
         occurring = sorted({f"{name}={value}" for value in texts[source] if value is not None})
         sources |= dict.fromkeys([name] if source != name else encoded.get(name, occurring), source)
-    if sources.keys() == set(known):
+    if texts and sources.keys() == set(known):
         sources = {name: sources[name] for name in known}
     plain = [name for name, source in sources.items() if source not in texts]
     numbers = frame[plain].to_numpy()
@@ -118,12 +118,10 @@ def encode_frame(
     X, places = np.zeros((len(frame), len(sources)), kept.dtype), {name: j for j, name in enumerate(sources)}
     X[:, [places[name] for name in plain]] = kept
     for source, values in texts.items():
-        found = [places.get(f"{source}={value}") for value in values]
-        rows = [i for i, place in enumerate(found) if place is not None]
-        X[rows, [found[i] for i in rows]] = 1
-        unseen = sorted(
-            {value for value, place in zip(values, found, strict=True) if place is None and value is not None}
-        )
+        found = np.array([places.get(f"{source}={value}", -1) for value in values])
+        rows = np.flatnonzero(found >= 0)
+        X[rows, found[rows]] = 1
+        unseen = sorted({values[i] or "" for i in np.flatnonzero(found < 0).tolist()} - {""})
         if unseen:
             shown = ", ".join(map(repr, unseen[:5])) + (f" and {len(unseen) - 5} more" if len(unseen) > 5 else "")
             warnings.warn(f"values of column {source!r} that are no feature count as none: {shown}", stacklevel=4)
