@@ -139,7 +139,7 @@ def _source(feature: Any, names: Sequence[Any]) -> Any:
 
 def _as_categories(series: Any) -> list[str | None]:
     """Return values as texts, None where they are missing; 3.0 is "3": whole numbers with gaps are floats to pandas."""
-    values = (None if value is None or value != value else value for value in series.to_list())  # noqa: PLR0124
+    values = (None if value is None or value != value or value == "" else value for value in series.to_list())  # noqa: PLR0124
     return [None if v is None else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in values]
 
 
