@@ -48,6 +48,7 @@ class HybridScores(Transform):
 
     name = "hybrid"
     accepts_missing = True
+    rises = True  # but for LOWEST, and for a score that is the mean, of which OpenSearch's z_score makes the largest
     scope = "query"
     label, unit = "normalized score", "unit of normalized score"
 
@@ -76,11 +77,6 @@ class HybridScores(Transform):
     def normalize(self, falling: Any) -> Any:
         """Return what the engine makes of the scores of one clause, which are float32 and in falling order."""
         return _NORMALIZERS[self.engine, self.normalization](falling, self.rank_constant)
-
-    def sources(self, n_features: int) -> Ints:
-        may_fall = self.engine == "opensearch" and self.normalization in ("min_max", "z_score")  # LOWEST, equal to mean
-        places = np.arange(n_features)
-        return -1 - places if may_fall else places
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return a bound: a normalized score is at most 1, but for z-scores."""
