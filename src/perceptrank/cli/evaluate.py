@@ -153,7 +153,7 @@ def exit_code(answer: str) -> int:
     return {"yes": 0, "no": _NO}.get(answer, _UNDECIDED)
 
 
-def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> None:
+def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int, remark: str | None = None) -> None:
     """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
     from perceptrank.evaluation.decision import NOT_CHECKED
     from perceptrank.evaluation.off_policy import describe_policies
@@ -163,7 +163,7 @@ def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> N
         {"model": name} | {str(measure): plain(result.mean(name, measure)) for measure in result.measures}
         for name in result.traces
     ]
-    print_rows(means, f"{len(result.traces)} models on {len(result):,} {result.unit}; {NOT_CHECKED}")
+    print_rows(means, f"{len(result.traces)} models on {len(result):,} {result.unit}; {remark or NOT_CHECKED}")
     if result.policies:
         say(describe_policies(result.policies).capitalize())
     rows = []
