@@ -20,7 +20,7 @@ DEFAULT_RECORD = ["ndcg@10", "ap"]
 
 
 Qid = StrEnum("Qid", "auto field comment")  # place of the query in a line of LETOR text
-To = StrEnum("To", "letor store parquet")  # formats that can be written
+To = StrEnum("To", "letor store parquet csv")  # formats that can be written
 
 
 Files = Annotated[
