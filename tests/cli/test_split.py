@@ -1,4 +1,4 @@
-"""`split`, and the hold-out of `learn`: no query is called held-out unless it is known that no model learned from it."""
+"""`split`, and the hold-out of `learn`: queries are called held-out only if the model is known not to know them."""
 
 import json
 

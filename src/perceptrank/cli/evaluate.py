@@ -172,7 +172,7 @@ def _evaluate_one(
 
 
 class HeldOut:
-    """Which queries models are known not to have learned from, by the shares that they held out."""
+    """Queries that models are known not to have learned from, by the shares that they held out."""
 
     def __init__(self, shares: dict[str, float], *, only: bool) -> None:
         self._shares = shares

@@ -1,4 +1,4 @@
-"""Which queries are learned from, and which are held out: by chance, evenly over labels, or by time."""
+"""Parts of the queries: chosen by chance, evenly over labels, or by time."""
 
 from __future__ import annotations
 

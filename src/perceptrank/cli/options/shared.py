@@ -149,7 +149,8 @@ class Dialect:
             "--features",
             metavar="FILE",
             help="Table with the features of judgements in tables, joined by query and document: CSV, TSV, JSON lines, "
-            "feature logs of Elasticsearch, OpenSearch or Solr, or a TREC run; may be repeated.",
+            "feature logs of Elasticsearch, OpenSearch or Solr (requests of _msearch before the responses), or a TREC "
+            "run; may be repeated.",
         ),
         Reads(What.data),
     ] = None
