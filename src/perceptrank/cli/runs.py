@@ -7,6 +7,7 @@ found again when resuming; where the queries come from, and how they are cut int
 
 import hashlib
 import json
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,6 +103,7 @@ def fingerprint(block: "pr.QueryStream", q: int) -> str:
     return digest.hexdigest()[:32]
 
 
-def fingerprint_of_file(path: Path) -> str:
-    """Return a hash of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+def fingerprint_of_source(source: str) -> str:
+    """Return a hash of a file, or of the text that names what is not one."""
+    content = Path(source).read_bytes() if os.path.isfile(source) else source.encode()
+    return hashlib.sha256(content).hexdigest()[:32]

@@ -29,7 +29,7 @@ from perceptrank.learners.learning import (
 from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
-from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
+from perceptrank.learners.starting import STARTS, STRENGTH, Beginning, Feature, FeatureNames, InitialWeights
 from perceptrank.learners.tally import CHANGES, ROUNDS, UPDATES
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
@@ -157,6 +157,7 @@ class Learner(Estimator):
     average: bool = False
     transforms: TransformLike = None
     initial_weights: InitialWeights = None
+    production: Feature | None = None
     positive: FeatureNames = None
     negative: FeatureNames = None
     zero: FeatureNames = None
@@ -203,7 +204,8 @@ class Learner(Estimator):
 
     def _beginning(self) -> Beginning:
         """Check the settings of the start; return them."""
-        return Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+        strength = STRENGTH * getattr(self, "learning_rate", 1.0)
+        return Beginning.of(self.initial_weights, self.positive, self.negative, self.zero, self.production, strength)
 
     @abstractmethod
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
@@ -519,7 +521,7 @@ class Learner(Estimator):
                 raise ValueError(
                     f"{name} cannot be changed once something was learned: make a new {type(self).__name__}"
                 )
-        starts_anew = not has_begun and bool(changed & {"transforms", "initial_weights"})
+        starts_anew = not has_begun and bool(changed & {"transforms", "initial_weights", "production"})
         self._model = self._configured(None if starts_anew else self._model.copy())
         known = (changed - {"average"}) & before.keys()  # with or without a mean, weights move alike
         if has_begun and any(differ(getattr(self, name), before[name]) for name in known):
