@@ -1,6 +1,6 @@
 """What a start from today's ranker is worth, and from today's trees while the target drifts: NDCG@10.
 
-python benchmarks/starting.py real [--orders 3] [--first 0] [--strengths 30] [--sets mq2008]
+python benchmarks/starting.py real [--orders 3] [--first 0] [--sets mq2008]
 
 PERCEPTRANK_DATA names the folder that holds the samples. Each query is ranked before it was learned from. "±" is an
 interval of 95 % by the normal approximation, paired by query.

@@ -29,14 +29,14 @@ from perceptrank.learners.learning import (
 from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
-from perceptrank.learners.starting import STARTS, STRENGTH, Beginning, Feature, FeatureNames, InitialWeights
+from perceptrank.learners.starting import STARTS, Beginning, Feature, FeatureNames, InitialWeights
 from perceptrank.learners.tally import CHANGES, ROUNDS, UPDATES
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import ParameterError, as_grades
+from perceptrank.stream.validation import ParameterError, as_grades, check_positive
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
 from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
@@ -204,8 +204,10 @@ class Learner(Estimator):
 
     def _beginning(self) -> Beginning:
         """Check the settings of the start; return them."""
-        strength = STRENGTH * getattr(self, "learning_rate", 1.0)
-        return Beginning.of(self.initial_weights, self.positive, self.negative, self.zero, self.production, strength)
+        rate = None
+        if self.production is not None:
+            rate = check_positive("learning_rate", getattr(self, "learning_rate", 1.0))
+        return Beginning.of(self.initial_weights, self.positive, self.negative, self.zero, self.production, rate)
 
     @abstractmethod
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:

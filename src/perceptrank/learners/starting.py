@@ -6,6 +6,7 @@ transforms. A vector of initial weights alone is about the features after them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -31,7 +32,7 @@ Origin: TypeAlias = dict[Feature, float] | tuple[float, ...] | None  # a copy of
 SIGNS = {"positive": POSITIVE, "negative": NEGATIVE, "zero": ZERO}
 STARTS = ("initial_weights", "production", *SIGNS)  # parameters that cannot change once something was learned
 _RULES = {POSITIVE: ">= 0", NEGATIVE: "<= 0", ZERO: "0"}
-STRENGTH = 30.0  # of production's score, in units of steps: at 3 the start is soon forgotten, at 100 a bad one stays
+MOST_OUTPUTS = 1000  # that count for the weight of production's score; sparse documents have few of many features
 _SHOWN = 5
 NO_SIGNS: Floats = np.empty(0)
 
@@ -47,8 +48,8 @@ class Startable:
         vector with one for each feature after the transforms. Rankings then depend on the learning rate.
     production : str or int, optional
         Feature that has the score of the ranker to start from, by name or number of column; or "score", which the
-        transform `ScoreOf` adds. Its weight starts at 30 times the learning rate, behind the transforms, all others at
-        0: the first query is ranked as that ranker does.
+        transform `ScoreOf` adds. Of n ≤ 1,000 weights behind the transforms, its weight starts at `learning_rate` √n, the
+        length of a step if features have spread 1, and all others at 0: the first query is ranked as that ranker does.
     positive, negative, zero : list of features, optional
         Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
@@ -74,8 +75,8 @@ class Beginning:
         The initial weights, validated; None for zeros.
     production : str, int or None
         The feature that has the score of another ranker, which it starts to rank by.
-    strength : float
-        The weight that this score starts with.
+    rate : float or None
+        The learning rate, which this score's weight is in units of; None if that weight is 1.
     constraints : dict
         The sign of each constrained feature.
     ranks : bool
@@ -89,7 +90,7 @@ class Beginning:
     ranks: bool = False
     names_features: bool = False
     production: Feature | None = None
-    strength: float = 1.0
+    rate: float | None = None
 
     @classmethod
     def of(
@@ -99,7 +100,7 @@ class Beginning:
         negative: FeatureNames,
         zero: FeatureNames,
         production: Feature | None = None,
-        strength: float = 1.0,
+        rate: float | None = None,
     ) -> Beginning:
         """Check the settings."""
         origin = as_initial(initial_weights)
@@ -110,7 +111,7 @@ class Beginning:
             raise ValueError("give production or initial_weights, not both")
         features = [*(origin if isinstance(origin, dict) else ()), *constraints, production]
         named = any(isinstance(feature, str) for feature in features)
-        return cls(origin, constraints, origin is not None or production is not None, named, production, strength)
+        return cls(origin, constraints, origin is not None or production is not None, named, production, rate)
 
     @property
     def features(self) -> tuple[str, ...] | None:
@@ -141,7 +142,7 @@ class Beginning:
         return _converted(weights, model.feature_names, model.transforms)
 
     def _production_weights(self, model: Model) -> Floats:
-        """Return `strength` for the first output of the transforms that rises with the production score, else 0."""
+        """Return a weight for the first output of the transforms that rises with the production score, else 0."""
         assert self.production is not None
         weights = np.zeros(model.n_inputs)
         if not any(transform.adds == self.production for transform in model.transforms):
@@ -159,7 +160,7 @@ class Beginning:
             weights[np.argmax(rising)] = 1.0
         if self.constraints and self.signs(model)[np.argmax(weights)] != FREE:
             raise ValueError("`production` must not be among `positive`, `negative` or `zero`")
-        return self.strength * weights
+        return weights if self.rate is None else self.rate * math.sqrt(min(len(weights), MOST_OUTPUTS)) * weights
 
     def signs(self, model: Model) -> Floats:
         """Return the signs that weights of transformed features keep, empty if none is constrained."""
@@ -189,10 +190,8 @@ class Beginning:
 
     def norm(self, model: Model) -> float:
         """Return the norm of the initial weights before anything was learned; raise if it depends on the features."""
-        if self.production is not None:
-            return self.strength
-        if isinstance(self.origin, dict) and model.transforms:
-            raise ValueError("the norm of initial_weights by feature depends on the transforms: learn first")
+        if self.production is not None or (isinstance(self.origin, dict) and model.transforms):
+            raise ValueError("the norm of the initial weights depends on the features and transforms: learn first")
         values = self.origin.values() if isinstance(self.origin, dict) else self.origin or ()
         return float(np.linalg.norm(np.array([*values])))
 
