@@ -8,6 +8,8 @@ from support.shop import FEATURES, WEIGHTS, judged
 
 import perceptrank as pr
 
+SIDES = [("left", -0.1), ("right", 0.1)]
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
@@ -90,7 +92,7 @@ def test_what_ends_below_its_start_is_said(run, tmp_path, monkeypatch):
 
 
 def write_trees(folder):
-    """The same two trees as LightGBM, XGBoost and RankLib write them: title_bm25 above 4, and clicks above 10."""
+    """The same two trees as LightGBM and RankLib write them: title_bm25 above 4, and clicks above 10."""
     lightgbm = "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=5\n"
     lightgbm += f"feature_names={' '.join(FEATURES)}\n"
     ranklib = "## LambdaMART\n<ensemble>"

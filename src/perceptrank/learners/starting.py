@@ -48,8 +48,9 @@ class Startable:
         vector with one for each feature after the transforms. Rankings then depend on the learning rate.
     production : str or int, optional
         Feature that has the score of the ranker to start from, by name or number of column; or "score", which the
-        transform `ScoreOf` adds. Of n ≤ 1,000 weights behind the transforms, its weight starts at `learning_rate` √n, the
-        length of a step if features have spread 1, and all others at 0: the first query is ranked as that ranker does.
+        transform `ScoreOf` adds. Its weight starts at `learning_rate` √n, n being the number of weights behind the
+        transforms, at most 1,000: the length of a step if features have spread 1. All others start at 0, so that the
+        first query is ranked as that ranker does.
     positive, negative, zero : list of features, optional
         Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
