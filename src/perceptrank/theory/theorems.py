@@ -83,6 +83,18 @@ def listwise(relative_margin: float = 1.0, surrogate: str = "level-pair", *, spl
     )
 
 
+def for_top(promised: Theorem, cutoff: int | None) -> Theorem:
+    """Restrict margin and diameter to pairs whose better document belongs in the first places, if there is a cut-off.
+
+    For learners that move no other pairs.
+    """
+    if cutoff is None:
+        return promised
+    pairs = f"has margin γ on the pairs whose better document belongs in the first {cutoff} places"
+    assumption = promised.assumption.replace("has margin γ on the stream", pairs)
+    return replace(promised, cutoff=cutoff, assumption=assumption)
+
+
 def safe_averaging(current: Theorem) -> Theorem:
     """Bound the loss of safe averaging, given the theorem about rankings by the current weights."""
     promised, bound = current.statement.split(" ≤ ")
@@ -93,7 +105,7 @@ def safe_averaging(current: Theorem) -> Theorem:
         statement=f"{promised} ≤ {multiple:g} {bound} + {extra:g}{where}",
         multiple=multiple,
         extra=extra,
-        assumption="a linear ranker has margin γ on the stream",
+        assumption=current.assumption.removesuffix("; rankings by the current weights"),
     )
 
 

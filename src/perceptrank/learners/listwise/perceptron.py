@@ -18,7 +18,7 @@ from perceptrank.learners.rounds import Pass, list_pass
 from perceptrank.learners.slam import SLAM_PASS
 from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListSettings
-from perceptrank.measures import MeasureLike
+from perceptrank.measures import MeasureLike, parse
 from perceptrank.measures.gains import discounts
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError, as_number, check_choice
@@ -111,6 +111,8 @@ class ListwisePerceptron(Startable, CompiledLearner):
         promised = theorems.listwise(relative, surrogate, splits=splits)
         if self.margin:
             promised = theorems.slam(float(self.learning_rate), float(self.margin), surrogate, splits=splits)
+        if self.violators != "places" or not (relative or self.margin):
+            promised = theorems.for_top(promised, parse(self.measure).cutoff)
         return self._model.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
