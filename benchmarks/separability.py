@@ -5,13 +5,10 @@ as they are puts what belongs in the first k places before lower grades, in each
 """
 
 import argparse
-import sys
-from pathlib import Path
+
+from real_streams import find_streams
 
 import perceptrank as pr
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from support.real_streams import real_streams
 
 CUTOFFS = [1, 3, 5, 10, None]
 
@@ -39,7 +36,8 @@ def main() -> None:
     options = parser.parse_args()
     names = [f"k = {cutoff}" if cutoff else "all places" for cutoff in CUTOFFS]
     print(f"| sample | queries | {' | '.join(names)} |\n|{'---|' * (len(names) + 2)}", flush=True)
-    for name, stream in real_streams():
+    for name, path in find_streams():
+        stream = pr.read_letor(path)
         found = [longest_separable(stream, cutoff, options.max_passes) for cutoff in CUTOFFS]
         shown = [f"{n:,}{'' if proved else ' or more'}" for n, proved in found]
         print(f"| {name} | {len(stream):,} | {' | '.join(shown)} |", flush=True)
