@@ -190,4 +190,4 @@ def _upper_bound(
     if game.comparator is None:
         return share * learner.guarantee(radius=radius, margin=game.margin)
     diameter = radius * (2 * n_documents / (n_documents - 1)) ** 0.5
-    return share * learner.guarantee(diameter=diameter, comparator=tuple(game.comparator[:2]))
+    return share * learner.guarantee(diameter=diameter, comparator=(game.comparator.norm, game.comparator.loss))
