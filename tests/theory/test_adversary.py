@@ -264,3 +264,27 @@ def test_chance_helps_by_a_constant_only(m, cutoff, seed):
 def test_simplices_of_wrong_arguments(wrong, message):
     with pytest.raises(ValueError, match=message):
         pr.theory.play_simplex(pr.MinimaxPerceptron(), **wrong)
+
+
+@pytest.mark.parametrize(
+    ("measure", "documents", "gap"),
+    [
+        ("ndcg", 2, 1.0),
+        ("ndcg", 3, 1.33),
+        ("ndcg", 10, 1.80),
+        ("ndcg", 10**6, 2.0),
+        ("ap", 3, 1.33),
+        ("ap", 10, 1.80),
+        ("ndcg@2", 3, 1.33),
+        ("ndcg@5", 10, 1.80),
+        ("ndcg@1", 3, 1.0),
+        ("ndcg@1", 10, 1.0),
+    ],
+)
+def test_the_gap_between_the_bounds(measure, documents, gap):
+    """What Theorem B allows over what an adversary is sure of, at a small margin and a diameter of 1."""
+    share, margin = bounds.largest_share(measure, documents), 1e-4
+    corner = np.sqrt((documents - 1) / (2 * documents))  # the norm that makes the distances 1
+    simplices = share * pr.theory.simplex_rounds(corner, documents, margin=margin)
+    sure = max(simplices, bounds.lower(radius=0.5, margin=margin, measure=measure))
+    assert share / margin**2 / sure == pytest.approx(gap, abs=0.005)
