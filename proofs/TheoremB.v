@@ -117,6 +117,31 @@ Proof. destruct m; [unfold dcg_at, dcg_of; simpl; lra|lia]. Qed.
 Lemma no_documents_no_relevant m grade : relevant m grade <> nil -> (1 <= m)%nat.
 Proof. destruct m; [easy|lia]. Qed.
 
+(* What a query with at most n documents loses, by Lemmas 1 and 1' *)
+Lemma ndcg_round k m n grade ideal rank v : (m <= n)%nat -> permutes m rank -> by_grade m grade ideal ->
+  0 < dcg_at k m grade ideal -> ndcg_weights k m grade v ->
+  1 - ndcg_at k m grade ideal rank <= largest_share k n * outranked_weight m grade rank v.
+Proof.
+  intros N P I Z W. destruct (lemma_1_ndcg k m grade ideal rank v P I Z W) as (L & _).
+  pose proof (largest_share_grows k m n (conj (no_documents_no_dcg _ _ _ _ Z) N)).
+  destruct (ndcg_weights_sum _ _ _ _ _ W I Z) as (V0 & _).
+  assert (0 <= outranked_weight m grade rank v)
+    by (apply sum_nonneg; intros i HI; destruct (outranked _ _ _ _); [auto|lra]). nra.
+Qed.
+
+Lemma ap_round m n grade rank v : (m <= n)%nat -> permutes m rank -> (forall i, (i < m)%nat -> (grade i <= 1)%nat) ->
+  relevant m grade <> nil -> (forall i, (i < m)%nat -> v i = ap_weight m grade i) ->
+  1 - ap m grade rank <= ap_share n * outranked_weight m grade rank v.
+Proof.
+  intros N P G R W. destruct (lemma_1_ap m grade rank P G R) as (L & _).
+  pose proof (ap_share_grows m n (conj (no_documents_no_relevant _ _ R) N)).
+  destruct (ap_weights_sum _ _ R) as (V0 & _).
+  replace (outranked_weight m grade rank v) with (outranked_weight m grade rank (ap_weight m grade))
+    by (apply sum_ext; intros i I; destruct (outranked _ _ _ _); [now rewrite W|easy]).
+  assert (0 <= outranked_weight m grade rank (ap_weight m grade))
+    by (apply sum_nonneg; intros i HI; destruct (outranked _ _ _ _); [auto|lra]). nra.
+Qed.
+
 (* Theorem B for NDCG@k. Queries have at most n documents; without a cut-off, k is at least n. *)
 Theorem theorem_B_ndcg r T k n D (ideal rank : nat -> nat -> nat) :
   listwise_perceptron r T ->
@@ -136,10 +161,9 @@ Proof.
   split; [|now apply mass_of_the_listwise_perceptron].
   unfold total_mass. rewrite <- sum_scal. apply sum_le; intros t HT. destruct (Q t HT) as (N & I & Z & W).
   destruct (Rk t HT) as (Pm & _).
-  pose proof (lemma_1_ndcg k _ _ _ _ _ Pm I Z W) as (L & _).
-  pose proof (largest_share_grows k _ n (conj (no_documents_no_dcg _ _ _ _ Z) N)).
-  pose proof (outranked_weight_moves r T t rank P V Rk HT) as M.
-  pose proof (mass_nonneg r T (perceptron_follows_the_rule r T P V) t HT). nra.
+  eapply Rle_trans; [now apply (ndcg_round k _ n _ _ _ (v r t))|].
+  apply Rmult_le_compat_l; [|now apply (outranked_weight_moves r T)].
+  now apply (largest_share_grows k n n (conj (Nat.le_trans _ _ _ (no_documents_no_dcg _ _ _ _ Z) N) (le_n n))).
 Qed.
 
 (* Theorem B for AP *)
@@ -163,11 +187,62 @@ Proof.
   split; [|now apply mass_of_the_listwise_perceptron].
   unfold total_mass. rewrite <- sum_scal. apply sum_le; intros t HT. destruct (Q t HT) as (N & G & R & W).
   destruct (Rk t HT) as (Pm & _).
-  pose proof (lemma_1_ap _ _ _ Pm G R) as (L & _).
-  pose proof (ap_share_grows _ n (conj (no_documents_no_relevant _ _ R) N)).
-  pose proof (outranked_weight_moves r T t rank P V Rk HT) as M.
-  replace (outranked_weight (documents r t) (grade r t) (rank t) (v r t))
-    with (outranked_weight (documents r t) (grade r t) (rank t) (ap_weight (documents r t) (grade r t))) in M
-    by (apply sum_ext; intros i I; destruct (outranked _ _ _ _); [now rewrite W|easy]).
-  pose proof (mass_nonneg r T (perceptron_follows_the_rule r T P V) t HT). nra.
+  eapply Rle_trans; [now apply (ap_round _ n _ _ (v r t))|].
+  apply Rmult_le_compat_l; [|now apply (outranked_weight_moves r T)].
+  now apply (ap_share_grows n n (conj (Nat.le_trans _ _ _ (no_documents_no_relevant _ _ R) N) (le_n n))).
 Qed.
+
+(* The hypotheses can be met: on every stream of queries there is such a learner, whatever the weights and the rate. *)
+Section Existence.
+Variables (d : nat) (docs : nat -> nat) (x : nat -> nat -> vec) (g : nat -> nat -> nat) (u : nat -> nat -> R) (rate : R).
+
+Fixpoint first (n : nat) (p : nat -> bool) : nat :=
+  match n with O => O | S k => let f := first k p in if f =? k then (if p k then k else S k) else f end.
+
+Lemma first_spec n p : (first n p <= n)%nat /\ (first n p < n -> p (first n p) = true)%nat
+  /\ (forall j, (j < n)%nat -> p j = true -> first n p < n)%nat.
+Proof.
+  induction n as [|n (L & P & F)]; simpl; [repeat split; lia|].
+  destruct (Nat.eqb_spec (first n p) n) as [E|N].
+  - destruct (p n) eqn:Pn; repeat split; auto; try lia. intros j J Pj.
+    destruct (Nat.eq_dec j n) as [->|]; [congruence|]. specialize (F j ltac:(lia) Pj). lia.
+  - repeat split; try lia. intro. apply P. lia.
+Qed.
+
+Definition beats (w : vec) (t i j : nat) : bool :=
+  Nat.ltb (g t j) (g t i) && if Rle_dec (dot d w (x t i)) (dot d w (x t j)) then true else false.
+
+Lemma beats_spec w t i j : beats w t i j = true <-> (g t j < g t i)%nat /\ dot d w (x t i) <= dot d w (x t j).
+Proof.
+  unfold beats. rewrite Bool.andb_true_iff, Nat.ltb_lt. destruct (Rle_dec _ _); intuition easy.
+Qed.
+
+Definition moves (w : vec) (t i : nat) : bool :=
+  (if Rlt_dec 0 (u t i) then true else false) && Nat.ltb (first (docs t) (beats w t i)) (docs t).
+Definition onto (w : vec) (t i j : nat) : R := if Nat.eqb j (first (docs t) (beats w t i)) then 1 else 0.
+
+Fixpoint path (t : nat) : vec :=
+  match t with
+  | O => fun _ => 0
+  | S t => fun k => path t k + rate * sum (docs t) (fun i => (if moves (path t) t i then u t i else 0) *
+      sum (docs t) (fun j => onto (path t) t i j * vminus (x t i) (x t j) k))
+  end.
+
+Definition learned : run :=
+  Run d docs x g u (fun t => moves (path t) t) (fun t => onto (path t) t) rate path.
+
+Theorem listwise_perceptron_exists : 0 < rate -> forall T, listwise_perceptron learned T.
+Proof.
+  intros E T. split; [easy|]. split; [easy|]. split; [easy|]. split; simpl; intros t i HT HI.
+  - destruct (first_spec (docs t) (beats (path t) t i)) as (_ & P & F).
+    unfold moves. rewrite Bool.andb_true_iff, Nat.ltb_lt. unfold beaten, scores; simpl. split.
+    + intros (V & L). split; [now destruct (Rlt_dec _ _)|]. specialize (P L). apply beats_spec in P. eauto.
+    + intros (V & j & J & B). split; [now destruct (Rlt_dec _ _)|]. apply (F j J), beats_spec, B.
+  - unfold moves. rewrite Bool.andb_true_iff, Nat.ltb_lt. intros (_ & L).
+    destruct (first_spec (docs t) (beats (path t) t i)) as (_ & P & _). specialize (P L). unfold onto, scores; simpl. split.
+    + rewrite (sum_only _ _ (first (docs t) (beats (path t) t i))); [now rewrite Nat.eqb_refl| |easy].
+      intros j _ N. destruct (Nat.eqb_spec j (first (docs t) (beats (path t) t i))); [easy|easy].
+    + intros j _. destruct (Nat.eqb_spec j (first (docs t) (beats (path t) t i))) as [->|]; [|lra].
+      split; [lra|]. intros _. now apply beats_spec.
+Qed.
+End Existence.
