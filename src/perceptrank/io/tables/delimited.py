@@ -48,9 +48,9 @@ class DelimitedTable:
     def __init__(self, path: str, format: Format, wanted: Wanted) -> None:
         self.path, self._wanted, self._quoted = path, wanted, format == "csv"
         self._read_header()
-        self._roles, guessed = find_roles(path, self._header, wanted)
+        self._roles, guessed = find_roles(path, self.header, wanted)
         self.names: tuple[str, ...] = self._choose_features() if wanted.with_features else ()
-        others = [name for name in self._header if name not in (*self._roles.values(), *self.names)]
+        others = [name for name in self.header if name not in (*self._roles.values(), *self.names)]
         self.columns = TableColumns(path, format, self._roles, self.names, tuple(others), guessed)
         self.unused = dict.fromkeys(others, 0)
 
@@ -65,21 +65,21 @@ class DelimitedTable:
             end = head.find(b"\n", end) + 1
         first = self._decode(head[:end], 1)
         unquoted = "".join(first.split('"')[::2])  # a name may have delimiters
-        self._delimiter = max(_DELIMITERS, key=unquoted.count) if quoted else "\t"
-        self._header = [name.strip() for name in next(self._records(Chunk(head[:end], 1)))[1]]
+        self.delimiter = max(_DELIMITERS, key=unquoted.count) if quoted else "\t"
+        self.header = [name.strip() for name in next(self._records(Chunk(head[:end], 1)))[1]]
         self._length, self._n_lines = end, head.count(b"\n", 0, end)
         shown = repr(first[:80].strip())
-        if len(self._header) < 2:
+        if len(self.header) < 2:
             raise FormatError(path, 1, 1, f"a header must name two columns or more, got {shown}")
-        if twice := sorted(name for name, n in Counter(self._header).items() if n > 1):
-            raise FormatError(path, 1, self._header.index(twice[0]) + 1, f"two columns are called {twice[0]!r}")
-        if all(map(is_number, self._header)):
+        if twice := sorted(name for name, n in Counter(self.header).items() if n > 1):
+            raise FormatError(path, 1, self.header.index(twice[0]) + 1, f"two columns are called {twice[0]!r}")
+        if all(map(is_number, self.header)):
             raise FormatError(path, 1, 1, f"the first line must name the columns, got {shown}")
         rows = self._records(Chunk(head[end:], 1 + self._n_lines))
         self._sample = [cells for _, cells in islice(rows, _SAMPLE)]
 
     def _choose_features(self) -> tuple[str, ...]:
-        names, wanted = self._header, self._wanted
+        names, wanted = self.header, self._wanted
         if wanted.features is not None:
             for name in wanted.features:
                 if name not in names:
@@ -111,7 +111,7 @@ class DelimitedTable:
     def documents(self, progress: Progress | None = None) -> Iterator[tuple[int, Document]]:
         """Read the rows as documents whose features are named in a column of vectors."""
         (vector,) = self.names
-        names = self._header
+        names = self.header
         for chunk in self._chunks(progress):
             for line, cells in islice(self._records(chunk), 1, None):
                 if len(cells) > len(names):
@@ -126,8 +126,8 @@ class DelimitedTable:
 
     def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
         """Read the queries and the texts of a column of all rows."""
-        if column not in self._header:
-            raise missing_column(self.path, column, self._header)
+        if column not in self.header:
+            raise missing_column(self.path, column, self.header)
         qid = self._roles["qid"]
         for chunk in self._chunks(None):
             if not has_polars():
@@ -192,9 +192,9 @@ class DelimitedTable:
         """Return the texts of columns without polars, None where there are none."""
         records = list(islice(self._records(chunk), 1, None))
         for line, cells in records:
-            if len(cells) > len(self._header):
+            if len(cells) > len(self.header):
                 raise self._too_long(line, cells)
-        places = {name: self._header.index(name) for name in names}
+        places = {name: self.header.index(name) for name in names}
         return {
             name: [(cells[j] if j < len(cells) else "") or None for _, cells in records] for name, j in places.items()
         }
@@ -219,12 +219,12 @@ class DelimitedTable:
     def _read_csv(self, chunk: Chunk, types: dict[str, Any]) -> Any:
         """Parse a chunk, whose header numbers the columns; those that are not used are skipped."""
         pl = import_polars()
-        names = self._header
+        names = self.header
         frame = pl.read_csv(
             chunk.text,
             schema={str(j): types.get(name, pl.String) for j, name in enumerate(names)},
             columns=[str(j) for j, name in enumerate(names) if name in types],
-            separator=self._delimiter,
+            separator=self.delimiter,
             quote_char='"' if self._quoted else None,
         )
         frame.columns = [names[int(number)] for number in frame.columns]
@@ -248,12 +248,12 @@ class DelimitedTable:
 
     def _sample_of(self, name: str) -> list[str]:
         """Return the first values of a column, without those that are missing."""
-        j = self._header.index(name)
+        j = self.header.index(name)
         return [cells[j] for cells in self._sample if len(cells) > j and cells[j].strip().lower() not in MISSING_WORDS]
 
     def _chunks(self, progress: Progress | None) -> Iterator[Chunk]:
         """Read chunks, each with a header of its own that numbers the columns, on the line before the first row."""
-        numbered = self._delimiter.join(map(str, range(len(self._header)))).encode() + b"\n"
+        numbered = self.delimiter.join(map(str, range(len(self.header)))).encode() + b"\n"
         for text, line in read_chunks(self.path, quoted=self._quoted, prefix=numbered, progress=progress):
             if line > 1:
                 yield Chunk(text, line - 1)
@@ -265,7 +265,7 @@ class DelimitedTable:
         text = self._decode(chunk.text, chunk.line)
         csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
         quoting: Any = csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE
-        reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=self._delimiter, quoting=quoting)
+        reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=self.delimiter, quoting=quoting)
         line = chunk.line
         try:
             for cells in reader:
@@ -277,7 +277,7 @@ class DelimitedTable:
 
     def _place(self, chunk: Chunk, row: int, column: str) -> Place:
         """Find a cell; blank lines are rows to polars, and to the module csv."""
-        j = self._header.index(column) if column in self._header else 0
+        j = self.header.index(column) if column in self.header else 0
         line, cells = next(islice(self._records(chunk), row + 1, None), (chunk.line, []))  # after the header
         return Place(line, j + 1, cells[j] if j < len(cells) else "")
 
@@ -287,7 +287,7 @@ class DelimitedTable:
             return
         text = np.frombuffer(chunk.text, np.uint8)
         opening, closing = np.flatnonzero(text == ord('"')).reshape(-1, 2).T
-        before = np.frombuffer(b'\n"' + self._delimiter.encode(), np.uint8)  # a doubled quote has another before it
+        before = np.frombuffer(b'\n"' + self.delimiter.encode(), np.uint8)  # a doubled quote has another before it
         for pair in np.flatnonzero((opening > 0) & ~np.isin(text[opening - 1], before)).tolist():
             if b"\n" in chunk.text[opening[pair] : closing[pair]]:
                 line = chunk.line + chunk.text.count(b"\n", 0, opening[pair])
@@ -296,13 +296,13 @@ class DelimitedTable:
     def _malformed(self, chunk: Chunk, error: Exception) -> FormatError:
         """Return the error for a chunk that polars refuses to read, with the line if it can be found."""
         for line, cells in self._records(chunk):
-            if len(cells) > len(self._header):
+            if len(cells) > len(self.header):
                 return self._too_long(line, cells)
         reason = str(error).split("\n")[0][:200]
         return FileFormatError(self.path, f", lines from {chunk.line + 1} on: {reason}")
 
     def _too_long(self, line: int, cells: list[str]) -> FormatError:
-        n_names = len(self._header)
+        n_names = len(self.header)
         problem = f"a row must have {n_names} cells, as the header has, got {len(cells)}"
         return FormatError(self.path, line, n_names + 1, problem)
 
