@@ -606,6 +606,40 @@ def test_files_of_trec_have_no_weights(tmp_path):
         pr.read_table(features, weight=1)
 
 
+def test_hits_without_a_judgement_have_grade_0(tmp_path):
+    """Of queries that are judged; whoever normalizes scores within a query needs all of its documents."""
+    judgements, features, table = tmp_path / "judgements.csv", tmp_path / "clauses.jsonl", tmp_path / "table.csv"
+    judgements.write_text("query,docid,rating\nshoes,a,2\nhats,c,1\n")
+    rows = [("shoes", "a", 1.5), ("shoes", "b", 3.0), ("hats", "c", 0.5), ("hats", "d", None), ("coats", "e", 1.0)]
+    features.write_text(
+        "".join(json.dumps({"query": q, "docid": d, "features": {"bm25": s, "vector": 1.0}}) + "\n" for q, d, s in rows)
+    )
+    with pytest.warns(UserWarning, match="^[12] rows ") as warned:
+        stream = pr.read_table(judgements, features, missing="keep", unjudged="zero")
+    said = [str(warning.message) for warning in warned]
+    assert "2 rows without a grade have grade 0" in said
+    assert "1 rows of features without a judgement are left out" in said
+    assert list(zip(stream.docids.tolist(), stream.relevance.tolist(), strict=True)) == [
+        ("a", 2.0),
+        ("b", 0.0),
+        ("c", 1.0),
+        ("d", 0.0),
+    ]
+    np.testing.assert_array_equal(stream.X[:, 0], np.array([1.5, 3.0, 0.5, np.nan], np.float32))
+    table.write_text("query,docid,rating,bm25\nshoes,a,2,1.5\nshoes,b,,3\nhats,c,1,0.5\nhats,d,,\n")
+    with pytest.warns(UserWarning, match="^2 rows without a grade have grade 0$"):
+        alone = pr.read_table(table, missing="keep", unjudged="zero")
+    assert alone.relevance.tolist() == stream.relevance.tolist()
+    np.testing.assert_array_equal(alone.X[:, 0], stream.X[:, 0])
+    with pytest.warns(UserWarning, match="^2 rows without a grade are left out$"):
+        assert pr.read_table(table, missing="keep").docids.tolist() == ["a", "c"]
+    features.write_text(features.read_text() + json.dumps({"query": "hats", "docid": "d", "features": {"bm25": 1}}))
+    with pytest.raises(pr.FormatError, match=r"clauses.jsonl:6:1: document 'd' of query 'hats' has features a second"):
+        pr.read_table(judgements, features, missing="keep", unjudged="zero")
+    with pytest.raises(ValueError, match="unjudged must be one of 'skip', 'zero', got 'one'"):
+        pr.read_table(table, unjudged="one")
+
+
 def search(keywords, name="logged", **parameters):
     """A search as the plugin's documentation has it."""
     sltr = {"_name": name, "featureset": "movies", "params": {"keywords": keywords} | parameters}

@@ -102,6 +102,7 @@ def open_sources(
     feature_paths: list[str] | None = None,
     report: Callable[[Any], object] | None = None,
     names: tuple[str, ...] | None = None,
+    unjudged: str = "skip",
     **letor: Any,
 ) -> Blocks:
     """Open files of one format, lazily or, if `whole`, in memory; raise `ValueError` if an option does not apply.
@@ -130,6 +131,8 @@ def open_sources(
         from perceptrank.io.tables.reader import read_table, scan_table
 
         settings: dict[str, Any] = {"missing": missing, "report": report, "progress": progress} | precision | columns
+        if unjudged != "skip":
+            settings["unjudged"] = unjudged
         tables: list[Any] = list(sources)
         return (read_table if whole else scan_table)(tables, feature_paths or None, **settings)
     paths = [os.fspath(source) for source in sources if isinstance(source, (str, os.PathLike))]

@@ -70,7 +70,7 @@ Transforms = Annotated[
     typer.Option(
         "--transform",
         help="Transform of the features: auto, none, running, query-zscore, query-normal, query-rank, "
-        "query-minmax, running-spread, clip, signed-log, missing, bins, hash or trees, with settings if needed "
+        "query-minmax, running-spread, clip, signed-log, missing, bins, hash, hybrid or trees, with settings if needed "
         "(bins:n_bins=16,kind=one-hot). A + puts transforms side by side; repeated, they form a chain.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Tables with a delimiter, CSV and TSV, parsed by polars chunk by chunk.
+"""Tables with a delimiter, CSV and TSV, parsed chunk by chunk: by polars if it is installed, else by the module csv.
 
 Chunks bound the memory, and tell which line is wrong: what polars refuses is parsed once more, as text.
 """
@@ -7,11 +7,12 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.letor.filling import Pool, in_order
@@ -28,7 +29,7 @@ from perceptrank.io.tables.columns import (
     missing_column,
 )
 from perceptrank.io.tables.document_table import FEATURE_LISTS, Document, DocumentTable, parse_pairs
-from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, is_number
+from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, is_number, parse_number
 from perceptrank.stream.texts import Texts
 
 _DELIMITERS = ",;\t|"
@@ -129,8 +130,19 @@ class DelimitedTable:
             raise missing_column(self.path, column, self.header)
         qid = self._roles["qid"]
         for chunk in self._chunks(None):
+            if not has_polars():
+                cells = self._cells(chunk, [qid, column])
+                yield cells[qid], cells[column]
+                continue
             frame = self._parse_texts(chunk, dict.fromkeys([qid, column], import_polars().String))
             yield frame[qid].to_list(), frame[column].to_list()
+
+    def records(self) -> Iterator[tuple[str | None, list[str]]]:
+        """Yield the header and all rows that are not blank, each with its query; the header has none."""
+        yield None, self.header
+        j = self.header.index(self._roles["qid"])
+        for chunk in self._chunks(None):
+            yield from ((cells[j], cells) for _, cells in islice(self._records(chunk), 1, None) if cells)
 
     def texts(self, names: list[str], progress: Progress | None = None) -> Iterator[Any]:
         """Read columns as data frames of texts."""
@@ -139,10 +151,16 @@ class DelimitedTable:
             yield self._parse_texts(chunk, dict.fromkeys(names, import_polars().String))
 
     def _parse(self, chunk: Chunk) -> Rows:
-        pl = import_polars()
         self._check_quotes(chunk)
         texts = {role: name for role, name in self._roles.items() if holds_texts(role)}
         numbers = {role: name for role, name in self._roles.items() if role not in texts}
+
+        def place(row: int, column: str) -> Place:
+            return self._place(chunk, row, column)
+
+        if not has_polars():
+            return self._parse_cells(chunk, texts, numbers, place)
+        pl = import_polars()
         number = pl.Float32 if self._wanted.dtype == np.float32 else pl.Float64
         types = dict.fromkeys(texts.values(), pl.String) | dict.fromkeys(numbers.values(), pl.Float64)
         types |= dict.fromkeys(self.names, number)
@@ -150,10 +168,6 @@ class DelimitedTable:
             frame = self._read_csv(chunk, types)
         except (pl.exceptions.PolarsError, OverflowError):
             frame = self._parse_texts(chunk, types)
-
-        def place(row: int, column: str) -> Place:
-            return self._place(chunk, row, column)
-
         qids = frame[texts.pop("qid")].to_numpy() if "qid" in texts else np.full(len(frame), None)
         columns: dict[str, Any] = {column_of(role).name: as_texts(frame[name]) for role, name in texts.items()}
         for role, name in numbers.items():
@@ -162,6 +176,52 @@ class DelimitedTable:
         if self.names:
             X = np.ascontiguousarray(frame[list(self.names)].to_numpy(order="c"), dtype=self._wanted.dtype)
         return Rows(self.path, place, qids, columns, X, self.names)
+
+    def _parse_cells(
+        self, chunk: Chunk, texts: dict[str, str], numbers: dict[str, str], place: Callable[[int, str], Place]
+    ) -> Rows:
+        """Parse a chunk without polars."""
+        cells = self._cells(chunk, [*texts.values(), *numbers.values(), *self.names])
+        columns: dict[str, Any] = {}
+        for role, name in texts.items():
+            if role != "qid":
+                columns[column_of(role).name] = Texts([text or "" for text in cells[name]])
+        for role, name in numbers.items():
+            columns[column_of(role).name] = self._numbers(chunk, name, cells[name], np.float64)
+        first = next(iter(cells.values()))
+        qids = np.array(cells[texts["qid"]] if "qid" in texts else [None] * len(first), dtype=object)
+        X = np.empty((len(first), len(self.names)), self._wanted.dtype)
+        for j, name in enumerate(self.names):
+            X[:, j] = self._numbers(chunk, name, cells[name], self._wanted.dtype)
+        return Rows(self.path, place, qids, columns, X, self.names)
+
+    def _cells(self, chunk: Chunk, names: list[str]) -> dict[str, list[str | None]]:
+        """Return the texts of columns without polars, None where there are none."""
+        records = list(islice(self._records(chunk), 1, None))
+        for line, cells in records:
+            if len(cells) > len(self.header):
+                raise self._too_long(line, cells)
+        places = {name: self.header.index(name) for name in names}
+        return {
+            name: [(cells[j] if j < len(cells) else "") or None for _, cells in records] for name, j in places.items()
+        }
+
+    def _numbers(self, chunk: Chunk, name: str, texts: list[str | None], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return texts as numbers without polars."""
+        values = np.empty(len(texts))
+        for row, text in enumerate(texts):
+            try:
+                values[row] = parse_number(text or "")
+            except ValueError:
+                raise self._no_number(chunk, row, name) from None
+        with np.errstate(over="ignore"):
+            return values.astype(dtype)
+
+    def _no_number(self, chunk: Chunk, row: int, name: str) -> FormatError:
+        place = self._place(chunk, row, name)
+        kinds = {column: describe_role(role) for role, column in self._roles.items()}
+        rule = f"{kinds.get(name, 'a feature')} must be a number (column {name!r})"
+        return FormatError(self.path, place.line, place.column, f"{rule}, got {place.text[:80]!r}")
 
     def _read_csv(self, chunk: Chunk, types: dict[str, Any]) -> Any:
         """Parse a chunk, whose header numbers the columns; those that are not used are skipped."""
@@ -189,10 +249,7 @@ class DelimitedTable:
                 continue
             numbers, wrong = parse_words(frame[name], kind)
             if wrong.any():
-                place = self._place(chunk, cast(int, wrong.arg_max()), name)
-                kinds = {column: describe_role(role) for role, column in self._roles.items()}
-                rule = f"{kinds.get(name, 'a feature')} must be a number (column {name!r})"
-                raise FormatError(self.path, place.line, place.column, f"{rule}, got {place.text[:80]!r}")
+                raise self._no_number(chunk, cast(int, wrong.arg_max()), name)
             frame = frame.with_columns(numbers.alias(name))
         return frame
 
@@ -292,10 +349,19 @@ def as_texts(column: Any) -> Texts:
     return Texts._trusted(np.frombuffer(content.encode(), np.uint8), starts)
 
 
+def has_polars() -> bool:
+    """Tell if polars can be imported; what is read without it is the same, and slower."""
+    try:
+        import_polars()
+    except ImportError:
+        return False
+    return True
+
+
 def import_polars() -> Any:
     """Import polars, which is optional."""
     try:
         import polars
     except ImportError:
-        raise ImportError("CSV and TSV need polars: pip install 'perceptrank[tables]'") from None
+        raise ImportError("logs of clicks need polars: pip install 'perceptrank[tables]'") from None
     return polars
