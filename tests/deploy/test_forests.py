@@ -191,7 +191,10 @@ def test_trees_that_look_at_a_score_or_at_transformed_features_are_refused():
             "by trees that look at what ScoreOf.* put the trees first",
         ),
         (["running", pr.Trees(n_trees=5, first_fit=20)], r"Trees\(5\) of features after Running.* the other way round"),
-        ([pr.Trees(n_trees=5, first_fit=20), "auto"], "other documents .* export to 'onnx', .* again"),
+        (
+            [pr.Trees(n_trees=5, first_fit=20), "auto"],
+            r"other documents .* export to 'onnx', .* again with transforms=\['trees', 'running'\]",
+        ),
         ([now, "auto"], "other documents of the query, so no weights .* rank alike: learn again with"),
         ([pr.Trees(n_trees=5, first_fit=20), "bins"], "Trees.*functions of all features together"),
     ]:
