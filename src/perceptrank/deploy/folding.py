@@ -42,7 +42,7 @@ class RawSum(ABC):
 
     @property
     def kind(self) -> str:
-        """What the model is, in words."""
+        """Kind of the model, in words."""
         return "a linear model" if self.forest is None else "a linear model and trees"
 
     @property
