@@ -241,7 +241,7 @@ def _fold_sum(function: RankingFunction, place: int) -> Folded:
     if folded.forest is not None:
         if (folded.forest.features >= kept).any():
             raise ValueError(
-                f"{function.algorithm} ranks by trees that look at what {form!r} makes: put the trees first"
+                f"{function.algorithm} ranks by trees that look at what {form!r} makes: learn the trees without it"
             )
         forests.append(folded.forest.with_columns(np.arange(len(outputs)), n))
     if added.factor:
@@ -272,7 +272,7 @@ def _fold_sum(function: RankingFunction, place: int) -> Folded:
         offsets,
         spreads,
         bias + constant,
-        False,
+        function.is_sparse,
         tuple(dict.fromkeys(notes)),
         joined,
     )
