@@ -12,12 +12,13 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from perceptrank.deploy.additive import Additive, read_additive
+from perceptrank.deploy.additive import read_additive
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.engines.hybrid import HybridWeights
 from perceptrank.deploy.engines.pmml import SPACE, PmmlModel
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.solr import SolrModel, with_slack
+from perceptrank.deploy.engines.trees import is_linear
 from perceptrank.deploy.engines.vespa import VespaProfile
 from perceptrank.deploy.target import FillingTarget, fold_filled
 from perceptrank.transforms.hybrid_scores import HybridScores
@@ -80,7 +81,7 @@ def float_scores(target, given, text, columns):
     names, body, is_solr = list(given.used), json.loads(text), isinstance(target, SolrModel)
     values = columns.astype(np.float32)
     scores = np.zeros(len(values), np.float32)
-    if isinstance(given, Additive):
+    if not is_linear(given):
         by_name = dict(zip(names, values.T, strict=True))
         if is_solr:
             leaves = [solr_leaf(tree["root"], by_name) for tree in body["params"]["trees"]]
@@ -233,6 +234,8 @@ def _computed_field(node, values):
             return parts[0] - parts[1]
         case "*":
             return parts[0] * parts[1]
+        case "lessOrEqual":
+            return parts[0] <= parts[1]
         case "isMissing":
             return np.isnan(parts[0])
         case "if":

@@ -55,6 +55,7 @@ def follow(path: Path, names: dict | None = None) -> dict:
     for kind, title, text, line in blocks_of(path.read_text(encoding="utf-8")):
         place = f"{path.name}:{line}"
         if title:
+            Path(title).parent.mkdir(parents=True, exist_ok=True)
             Path(title).write_text(text, encoding="utf-8")
         elif kind == "python":
             exec(compile("\n" * (line - 1) + text, str(path), "exec"), names)

@@ -109,7 +109,7 @@ def hybrid(
             for name in result.weights
         ]
         print_rows(rows, f"Weights learned from {result.learned:,} queries")
-        show_decision(result.evaluation, by=None, n_worst=0, remark="held out, not learned from")
+        show_decision(result.evaluation, "held out, not learned from", by=None, n_worst=0)
         same = f"the same order in {result.parity.same:,} of {result.parity.queries:,} queries"
         say(f"{out}: {scores.engine}, {scores.normalization}; {same}, {result.parity.engine}")
         if not result.parity.agrees:

@@ -69,12 +69,15 @@ def format_of(source: Source) -> Format:
     return "letor" if table_format_of_name(os.fspath(first)) is None else "table"  # type: ignore[arg-type]
 
 
-def format_for(path: str) -> Format:
+def format_for(path: str) -> Literal["csv", "store", "parquet", "letor"]:
     """Choose the format of a file or folder to write by its name."""
     suffix = Path(path).suffix
-    if table_format_of_name(path) is not None:
+    table = table_format_of_name(path)
+    if table == "csv":
+        return "csv"
+    if table is not None:
         raise ValueError(
-            f"tables like {path} are read, not written: end the name with .txt, .parquet or .store, or use --to"
+            f"files like {path} are read, not written: end the name with .csv, .txt, .parquet or .store, or use --to"
         )
     if path == "-" or suffix.lower() in _TEXT_SUFFIXES or suffix in SUFFIXES:
         return "letor"
@@ -83,7 +86,7 @@ def format_for(path: str) -> Format:
     if suffix in ("", ".store") or is_store(Path(path)):
         return "store"
     raise ValueError(
-        f"cannot tell the format of {path} from its name: end it with .txt, .parquet or .store, or use --to"
+        f"cannot tell the format of {path} from its name: end it with .csv, .txt, .parquet or .store, or use --to"
     )
 
 

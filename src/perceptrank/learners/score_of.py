@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.transforms.forms import Added
 from perceptrank.transforms.transform import Transform
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ class ScoreOf(Transform):
         scores = model.block_scores(own, offsets, names)
         outputs: Any = np.column_stack([X, scores]).astype(X.dtype, copy=False)
         return outputs
+
+    def sum_with(self, weights: Floats, n_features: int) -> Added:
+        return Added(keeps=True, ranker=self.ranker, factor=float(weights[-1]))
 
     def for_columns(self, names: tuple[str, ...] | None) -> ScoreOf:
         form = type(self)(self.ranker)

@@ -30,6 +30,7 @@ from perceptrank.io.tables.columns import (
 )
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
 from perceptrank.io.tables.document_table import DocumentTable, read_json, read_trec
+from perceptrank.io.tables.msearch import holds_requests, read_msearch
 from perceptrank.io.tables.rows import Rows, absent_feature, check_features, convert_column
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.blocks import Scan
@@ -74,7 +75,8 @@ def read_table(
         (``.ndjson``), ``.qrels`` or ``.run``, else by the first line. CSV and TSV need the extra ``tables``.
     feature_paths : path or several of them, optional
         Tables with the features, if they are not in the first ones. JSON lines may be feature logs of Elasticsearch,
-        OpenSearch or Solr, as hits or as whole responses, with the query beside them.
+        OpenSearch or Solr, as hits or as whole responses, with the query beside them; or the requests of an
+        ``_msearch`` and, after them, the responses.
     qid, docid, relevance : str, optional
         Columns of queries, documents and grades. By default they are found by their usual names: query, qid,
         search_term; docid, document_id, id; grade, rating, label and the like, though no grades in `feature_paths`.
@@ -273,7 +275,7 @@ class Tables:
         self._graded = [open_table(file, graded._replace(features=None) if is_joined else graded) for file in files]
         roles = {role: name for role, name in wanted.roles.items() if role != "relevance"}
         featured = wanted._replace(roles=roles, required={"qid", "docid"}, with_grades=False)
-        self._featured = [open_table(file, featured) for file in feature_files]
+        self._featured = open_tables(feature_files, featured)
         self._with_features = self._featured or self._graded
         for table in self._with_features:
             if not table.columns.features:
@@ -598,6 +600,22 @@ def _mark_used(rows: Rows, numbers: Ints, used: npt.NDArray[np.bool_]) -> None:
 def _are_empty(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Tell which texts are None or empty."""
     return np.asarray(~values.astype(bool))
+
+
+def open_tables(paths: Iterable[str], wanted: Wanted) -> list[Table]:
+    """Open tables with features; after the requests of an `_msearch`, a file has the responses to them."""
+    requests: list[str] = []
+    tables: list[Table] = []
+    for path in paths:
+        if holds_requests(path):
+            requests.append(path)
+        elif requests:
+            tables.append(DocumentTable(path, "jsonl", wanted, partial(read_msearch, requests.pop(0), path)))
+        else:
+            tables.append(open_table(path, wanted))
+    if requests:
+        raise FileFormatError(requests[0], " has requests of _msearch: name the file with their responses after it")
+    return tables
 
 
 def open_table(path: str, wanted: Wanted) -> Table:
