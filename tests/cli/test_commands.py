@@ -754,6 +754,22 @@ def test_the_adversary_reaches_the_bound(run, m):
         assert row["loss"] == pytest.approx(row["upper bound"]) == pytest.approx(16 * (1 - 1 / m))
 
 
+def test_the_adversary_of_simplices(run):
+    words = ["adversary", "--algorithm", "minimax", "--json"]
+    found = json.loads(run(*words, "--comparator", "10,25", "--record", "ap").stdout)
+    (row,) = found["rows"]
+    assert row["rounds"] == row["lost"] == 448
+    assert row["loss"] == row["lower bound"] == 224.0
+    assert 224.0 <= row["upper bound"] < 224.5
+    assert found["comparator"] == [10.0, 25.0]
+    (row,) = json.loads(run(*words, "--version", "simplex", "--margin", 0.5, "--documents", 3).stdout)["rows"]
+    assert row["rounds"] == 9
+    assert row["loss"] == pytest.approx(4.5)
+    assert "comparator 1,5" in run("adversary", "--comparator", "1,5").stdout
+    assert "two numbers like 10,25" in run("adversary", "--comparator", "1", code=1).stderr
+    assert "--version simplex" in run("adversary", "--comparator", "1,5", "--version", "exact", code=1).stderr
+
+
 def test_the_adversary_of_margins(run):
     words = ["adversary", "--version", "margin", "--margin", 0.1, "--measure", "ndcg@1", "--json"]
     (row,) = json.loads(run(*words, "--set", "violators=uniform").stdout)["rows"]

@@ -87,9 +87,10 @@ def setting_in(learner: "pr.Learner", name: str) -> Any:
     """Return the value of a setting as a model file has it, from the outermost part that has it."""
     parameters = learner.as_document()["parameters"]
     while name not in parameters:
-        if "learner" not in parameters:
+        inner = parameters.get("learner") or (parameters.get("learners") or [None])[-1]
+        if inner is None:
             return None  # a setting that model files leave out
-        parameters, name = parameters["learner"]["parameters"], name.removeprefix("learner__")
+        parameters, name = inner["parameters"], name.removeprefix("learner__")
     return parameters[name]
 
 

@@ -7,6 +7,7 @@ found again when resuming; where the queries come from, and how they are cut int
 
 import hashlib
 import json
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,12 +62,6 @@ class Run:
             kept = f"--hold-out {self.held_out:g}" if self.held_out else "no --hold-out"
             raise ValueError(f"{saved} was learned with {kept}: resume with the same")
         self.held_out = share
-
-    def is_learned(self, block: "pr.QueryStream") -> Any:
-        """Tell which queries of a block the run learns from."""
-        from perceptrank.stream.splitting import held_out
-
-        return ~held_out(block, self.held_out)
 
     def rest(self, blocks: "Iterator[pr.QueryStream]", saved: Path | None) -> "Iterator[pr.QueryStream]":
         """Yield what is not learned yet of the blocks of a run; raise `ValueError` if it was learned from others."""
@@ -135,6 +130,7 @@ def fingerprint(block: "pr.QueryStream", q: int) -> str:
     return digest.hexdigest()[:32]
 
 
-def fingerprint_of_file(path: Path) -> str:
-    """Return a hash of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+def fingerprint_of_source(source: str) -> str:
+    """Return a hash of a file, or of the text that names what is not one."""
+    content = Path(source).read_bytes() if os.path.isfile(source) else source.encode()
+    return hashlib.sha256(content).hexdigest()[:32]

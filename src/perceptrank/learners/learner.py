@@ -29,7 +29,7 @@ from perceptrank.learners.learning import (
 from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
-from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
+from perceptrank.learners.starting import STARTS, Beginning, Feature, FeatureNames, InitialWeights
 from perceptrank.learners.tally import CHANGES, ROUNDS, UPDATES
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks, block_of_frame
@@ -38,7 +38,7 @@ from perceptrank.stream.frames import is_frame
 from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import ParameterError, as_grades
+from perceptrank.stream.validation import ParameterError, as_grades, check_positive
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
 from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
@@ -160,6 +160,7 @@ class Learner(Estimator):
     average: bool = False
     transforms: TransformLike = None
     initial_weights: InitialWeights = None
+    production: Feature | None = None
     positive: FeatureNames = None
     negative: FeatureNames = None
     zero: FeatureNames = None
@@ -206,7 +207,10 @@ class Learner(Estimator):
 
     def _beginning(self) -> Beginning:
         """Check the settings of the start; return them."""
-        return Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+        rate = None
+        if self.production is not None:
+            rate = check_positive("learning_rate", getattr(self, "learning_rate", 1.0))
+        return Beginning.of(self.initial_weights, self.positive, self.negative, self.zero, self.production, rate)
 
     @abstractmethod
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
@@ -534,7 +538,7 @@ class Learner(Estimator):
                 raise ValueError(
                     f"{name} cannot be changed once something was learned: make a new {type(self).__name__}"
                 )
-        starts_anew = not has_begun and bool(changed & {"transforms", "initial_weights"})
+        starts_anew = not has_begun and bool(changed & {"transforms", "initial_weights", "production"})
         self._model = self._configured(None if starts_anew else self._model.copy())
         known = (changed - {"average"}) & before.keys()  # with or without a mean, weights move alike
         if has_begun and any(differ(getattr(self, name), before[name]) for name in known):

@@ -192,9 +192,9 @@ class DelimitedTable:
         """Return the texts of columns without polars, None where there are none."""
         records = list(islice(self._records(chunk), 1, None))
         for line, cells in records:
-            if len(cells) > len(self._header):
+            if len(cells) > len(self.header):
                 raise self._too_long(line, cells)
-        places = {name: self._header.index(name) for name in names}
+        places = {name: self.header.index(name) for name in names}
         return {
             name: [(cells[j] if j < len(cells) else "") or None for _, cells in records] for name, j in places.items()
         }
