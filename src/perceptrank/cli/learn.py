@@ -1,7 +1,9 @@
 """The command `learn`."""
 
 import time
-from dataclasses import asdict, dataclass
+import warnings
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -103,6 +105,16 @@ def learn(
     settings: LearnerSettings,
     record: Record = None,
     keeping: Keeping,
+    hold_out: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.9,
+            help="Share of the queries not to learn from, chosen by their names: the same ones in every file and run. "
+            "The model is measured on them at the end.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
     reading: ClickReading,
     sharing: Sharing,
     as_json: AsJson = False,
@@ -117,6 +129,7 @@ def learn(
     """
     from perceptrank.learners.learning import advance, check_log, kinds_of_lists, learn_stream, takes_clicks
     from perceptrank.measures import parse_all
+    from perceptrank.stream.splitting import held_out
 
     keeping.check()
     sharing.check()
@@ -124,17 +137,23 @@ def learn(
         raise ValueError("--checkpoint and --resume count queries: with Dask, --keep-epochs FOLDER keeps each epoch")
     if sharing.is_used and keeping.alerts:
         raise ValueError("--alerts follows the order of one pass over the queries, which Dask does not have")
+    if sharing.is_used and hold_out:
+        raise ValueError("--hold-out does not apply to shards: `perceptrank split` writes files to learn from")
+    if hold_out:
+        reading.check_rereadable("--hold-out")
     measures = parse_all(record or DEFAULT_RECORD)
+    only = (lambda block: ~held_out(block, hold_out)) if hold_out else None
     bar = ProgressBar("learning")
     ahead, all_blocks = None, None
     if not sharing.is_used and library_of_trees(keeping.start_from):
-        ahead, all_blocks = look_ahead(reading.blocks(bar, every=keeping.checkpoint))
+        ahead, all_blocks = look_ahead(reading.blocks(bar, every=keeping.checkpoint, only=only))
     incumbent = None
     if keeping.start_from is not None:
         incumbent = read_incumbent(keeping.start_from, may_learn=algorithm is None, ahead=ahead)
     chosen = "listwise" if sharing.is_used and incumbent is not None and algorithm is None else algorithm
     given = settings.given(learning_rate=learning_rate)
     learner, run, traces = _begin(chosen, given, measures, keeping, incumbent, ahead)
+    run.hold_out(hold_out or 0.0, keeping.save)
     if reading.zero_missing:  # in the model file, so that the service does the same
         learner.adopt(learner.model.with_zero_missing())
     if sharing.is_used:
@@ -149,14 +168,16 @@ def learn(
     kinds: set[str] = set()
     with bar:
         try:
-            blocks = all_blocks or reading.blocks(bar, every=keeping.checkpoint, names=learner.model.needed_names)
+            names = learner.model.needed_names
+            blocks = all_blocks or reading.blocks(bar, every=keeping.checkpoint, names=names, only=only)
             for block in run.rest(blocks, keeping.save):
                 if not takes_clicks(learner):
                     traces.append(learner.learn(block, measures))
                 else:
                     is_recorded = record is not None or "relevance" in block.columns
-                    if not is_recorded and (keeping.plot is not None or keeping.alerts):
-                        raise ValueError("--plot and --alerts need grades to measure rankings with: there are none")
+                    if not is_recorded and (keeping.plot is not None or keeping.alerts or hold_out):
+                        options = "--plot, --alerts and --hold-out"
+                        raise ValueError(f"{options} need grades to measure rankings with: there are none")
                     kinds |= kinds_of_lists(learner, block)
                     traces.append(advance(learner, learn_stream, block, measures if is_recorded else None))
                 if incumbent is not None and incumbent.ranker is not learner and traces[-1].measures:
@@ -195,9 +216,15 @@ def learn(
     facts: dict[str, Any] = {"model": repr(learner), "queries": n_queries, "documents": n_documents}
     if keeping.alerts:
         facts["changes"] = [asdict(change) for change in changes]
+    kept_apart = _measure_held_out(learner, measures, reading, run) if hold_out else None
+    if kept_apart is not None:
+        facts["held_out"] = {"queries": len(kept_apart), **_means(kept_apart)}
     if traces or as_json:
         title = "Learned from clicks" if traces and not whole.measures else "Ranked, measured, then learned from"
         keeping.report(rows, title, facts, start, as_json=as_json)
+    if kept_apart is not None and not as_json:
+        means = ", ".join(f"{name} {mean:.4f}" for name, mean in _means(kept_apart).items() if mean is not None)
+        say(f"{len(kept_apart):,} held-out queries: {means}")
     if starts and not as_json:
         say_if_below(whole, before, measures[0])
     if takes_clicks(learner) and getattr(learner, "production", "") is None and not as_json:
@@ -206,6 +233,21 @@ def learn(
         alarms = [str(change) for change in changes] or ["no alarm, rankings have not become worse"]
         for alarm in alarms:
             say(f"{whole.measures[0]}: {alarm}")
+
+
+def _measure_held_out(learner: "pr.Learner", measures: Any, reading: ClickReading, run: Run) -> "pr.Trace":
+    """Read the files once more, and measure the model on the queries that it has not learned from."""
+    from perceptrank.stream.splitting import held_out
+
+    again = replace(reading, quiet=True)
+    with ProgressBar("measuring held-out queries") as bar, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said when they were read first
+        blocks = again.blocks(bar, names=learner.model.needed_names, only=lambda block: held_out(block, run.held_out))
+        filled = (block for block in blocks if len(block))
+        first = next(filled, None)
+        if first is None:
+            raise ValueError("--hold-out leaves no query to measure on: give a larger share, or more queries")
+        return pr.evaluate(learner, chain([first], filled), measures)
 
 
 def _learn_from_shards(

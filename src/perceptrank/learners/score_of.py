@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Ints
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.transforms.forms import Added
 from perceptrank.transforms.transform import Transform
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ class ScoreOf(Transform):
             return SparseFeatures.beside([X, SparseFeatures.from_dense(scores)])
         outputs: Any = np.hstack([X, scores])
         return outputs
+
+    def sum_with(self, weights: Floats, n_features: int) -> Added:
+        return Added(keeps=True, ranker=self.ranker, factor=float(weights[-1]))
 
     def sparse_form(self) -> ScoreOf:
         return self
