@@ -1,4 +1,4 @@
-"""What ranks today, and learners that start from it: `learn --from`."""
+"""Rankers of today, and learners that start from them: `learn --from`."""
 
 import json
 from collections.abc import Iterator
