@@ -1,10 +1,12 @@
 # make demo     run the paper's experiments and write a report
-# make check    format, lint, types, layers, and the tests of what you changed
+# make check    format, lint, types, layers, and the tests of what you changed; with NAME=ndcg, those of one measure,
+#               transform or learner
 # make test     everything that must pass before a change is merged
 # make engines  the tests that need servers, Java engines, a browser or a cluster; the pages of the documentation; examples
+# make proofs   the proofs of docs/theory.md that a machine checks, if Coq is installed
 # make deep     long tests with new random draws; prints its plan first, and ends within 80 minutes
 #
-# All of them create .venv on first use.
+# All but `make proofs` create .venv on first use.
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
@@ -15,7 +17,7 @@ BOUNDS := tests/measures/test_measures.py $(RULES)::test_svm_map_takes_the_worst
 	$(RULES)::test_structured_ndcg_takes_the_worst_of_all_rankings
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo check changed test lint types layers tests bounds engines deep bench docs paper package fuzz clean
+.PHONY: demo check changed test lint types layers tests bounds engines deep bench docs paper proofs package fuzz clean
 
 demo: $(VENV)/user
 	$(BIN)/perceptrank reproduce --out report $(if $(DATA),--data $(DATA))
@@ -31,7 +33,7 @@ check: $(VENV)/dev
 	@$(MAKE) --no-print-directory -j2 lint types layers changed
 
 changed: $(VENV)/dev
-	$(BIN)/pytest -q --assert=plain $$($(BIN)/python tests/changed.py)
+	$(BIN)/python tests/changed.py $(NAME)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -84,6 +86,10 @@ docs: $(VENV)/docs
 # docs/theory.md on paper; without a browser it says so and is done.
 paper: $(VENV)/docs
 	$(BIN)/python docs/tools/print_theory.py dist/theory.pdf
+
+# Without Coq it says so and is done.
+proofs:
+	$(PYTHON) proofs/check.py
 
 # The wheel and the source, each installed into fresh environments and used there, with every Python that the metadata names
 # and the machine has; `make package ONLY=3.12` with that one.
