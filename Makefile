@@ -1,5 +1,6 @@
 # make demo     run the paper's experiments and write a report
-# make check    format, lint, types, layers, and the tests of what you changed
+# make check    format, lint, types, layers, and the tests of what you changed; with NAME=ndcg, those of one measure,
+#               transform or learner
 # make test     everything that must pass before a change is merged
 # make engines  the tests that need servers, Java engines, a browser or a cluster; the pages of the documentation; examples
 # make proofs   the proofs of docs/theory.md that a machine checks, if Coq is installed
@@ -32,7 +33,7 @@ check: $(VENV)/dev
 	@$(MAKE) --no-print-directory -j2 lint types layers changed
 
 changed: $(VENV)/dev
-	$(BIN)/pytest -q --assert=plain $$($(BIN)/python tests/changed.py)
+	$(BIN)/python tests/changed.py $(NAME)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .

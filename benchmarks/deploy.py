@@ -35,7 +35,7 @@ def random_clauses(rng: np.random.Generator) -> tuple[pr.Learner, np.ndarray]:
     """Return a model for hybrid search that has learned one query, and its documents: up to 5 clauses in float32."""
     d = int(rng.integers(1, 6))
     X = (rng.random(size=(int(rng.integers(5, 12)), d)) * 10.0 ** rng.uniform(-2, 6, size=d)).astype(np.float32)
-    model = pr.ListwisePerceptron(transforms="query-minmax", positive=list(range(d)))
+    model = pr.ListwisePerceptron(transforms="hybrid:engine=elasticsearch", positive=list(range(d)))
     model.learn_one(X.astype(np.float64), np.argsort(np.argsort(X[:, 0])) // 3)
     return model, X.astype(np.float64)
 
@@ -59,7 +59,7 @@ def main() -> None:
     found = [difference(*random_model(rng, np.float32), "solr") for _ in range(n)]
     ulps = max(one / (ulp * d) for one, d in found)
     print(f"{n} random models as Solr computes them, in float32: worst {ulps:.2g} ulp of float32 per feature")
-    found = [difference(*random_clauses(rng), "hybrid", server="elasticsearch") for _ in range(n)]
+    found = [difference(*random_clauses(rng), "hybrid") for _ in range(n)]
     ulps = max(one / (ulp * d) for one, d in found)
     print(f"{n} random models as Elasticsearch's linear retriever: worst {ulps:.2g} ulp of float32 per feature")
 

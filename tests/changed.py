@@ -1,9 +1,12 @@
-"""Print the tests of what differs from the branch main, or the core's tests if nothing does.
+"""Run the tests of what differs from the branch main, or the core's tests if nothing does.
 
-A changed test file stands for itself, a module for the tests of its room and its own doctests.
+A changed test file stands for itself, a module for the tests of its room and its own doctests. With the name of a
+measure, transform or learner: its own doctests, the checks that find it by its place, and those of public names.
 """
 
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -42,5 +45,24 @@ def select_tests(changed):
     return sorted({path for path in selected if path in rooms or str(Path(path).parent) not in rooms}) or CORE
 
 
+def select_named(name):
+    """Return the arguments of pytest for a measure, a transform or a learner."""
+    declares = re.compile(rf'^    (?:name|algorithm)\b[^=\n]*= "{re.escape(name)}"', re.M)
+    rooms = {"measures": ["test_measures"], "transforms": ["test_composition", "test_sparse"], "learners": []}
+    for room, shared in rooms.items():
+        for path in sorted((ROOT / "src" / "perceptrank" / room).rglob("*.py")):
+            if declares.search(path.read_text()):
+                words = [name, path.stem, *shared, "test_public", "test_docstrings"]
+                files = [
+                    str(path.relative_to(ROOT)),
+                    f"tests/{room}",
+                    "tests/test_public.py",
+                    "tests/test_docstrings.py",
+                ]
+                return [*files, "-k", " or ".join(dict.fromkeys(words))]
+    sys.exit(f"no class in measures, transforms or learners has the name {name!r}")
+
+
 if __name__ == "__main__":
-    print(*select_tests(list_changes()), sep="\n")
+    selected = select_named(sys.argv[1]) if sys.argv[1:] else select_tests(list_changes())
+    sys.exit(subprocess.call([sys.executable, "-m", "pytest", "-q", "--assert=plain", *selected], cwd=ROOT))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.pages import PAGES
 from trove_classifiers import classifiers
 from typer.testing import CliRunner
 
@@ -191,3 +192,13 @@ def test_the_history_of_figures_compares_those_of_one_machine_and_marks_missed_b
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert said[1].split() == ["a", "pass", "2", "2", "3", "!", "+50%", "<=", "2.5", "c2"]
     assert (tmp_path / "history.png").stat().st_size > 0
+
+
+def test_pages_install_what_is_there():
+    """Nothing is published: extras are installed from a checkout or a wheel, and exist."""
+    texts = PAGES | {"lecture.ipynb": (ROOT / "examples" / "lecture.ipynb").read_text()}
+    extras = set(PROJECT["optional-dependencies"])
+    for name, text in texts.items():
+        for line in re.findall(r"pip install [^\n`]*\[[\w,-]+\]", text):
+            assert "perceptrank[" not in line, f"{name}: {line}"
+            assert set(re.search(r"\[([\w,-]+)\]$", line)[1].split(",")) <= extras, f"{name}: {line}"

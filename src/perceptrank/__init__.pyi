@@ -125,6 +125,7 @@ from .transforms.clip import Clip as Clip
 from .transforms.composition import Chain as Chain
 from .transforms.composition import Join as Join
 from .transforms.hash import Hash as Hash
+from .transforms.hybrid_scores import HybridScores as HybridScores
 from .transforms.missing import Missing as Missing
 from .transforms.query_minmax import QueryMinMax as QueryMinMax
 from .transforms.query_normal import QueryNormal as QueryNormal

@@ -150,8 +150,8 @@ def test_convert_messages_speak_of_flags(run, tmp_path):
     assert "--zero-based" in run("convert", str(wrong), str(tmp_path / "s")).stderr
     wrong.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n")
     assert "--group" in run("convert", str(wrong), str(tmp_path / "s")).stderr
-    assert "use --to" in run("convert", str(wrong), str(tmp_path / "s.csv")).stderr
-    assert not (tmp_path / "s.csv").exists()
+    assert "use --to" in run("convert", str(wrong), str(tmp_path / "s.tsv")).stderr
+    assert not (tmp_path / "s.tsv").exists()
     both = run("convert", str(wrong), str(make_store(tmp_path)), "--append", "--overwrite")
     assert "not both" in both.stderr
 

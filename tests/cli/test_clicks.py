@@ -104,7 +104,7 @@ def test_click_learners_on_the_command_line(run, tmp_path):
     assert "clicks learns from lists that were randomised by plackett-luce or fair-pairs or shuffle" in refused
     assert not (tmp_path / "none.json").exists()
     refused = run("learn", "random.parquet", "--algorithm", "clicks", "--plot", "plot.svg", code=1).stderr
-    assert "--plot and --alerts need grades" in refused
+    assert "--plot, --alerts and --hold-out need grades" in refused
     refused = run("learn", "random.parquet", "--algorithm", "clicks", "--record", "ap", code=1).stderr
     assert "this log of clicks has no grades" in refused
     assert json.loads(run("algorithms", "--json").stdout)["clicks"][0]["name"] == "3pr"

@@ -5,6 +5,8 @@ import importlib.util
 import json
 import os
 import pickle
+import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -752,6 +754,22 @@ def test_the_adversary_reaches_the_bound(run, m):
         assert row["loss"] == pytest.approx(row["upper bound"]) == pytest.approx(16 * (1 - 1 / m))
 
 
+def test_the_adversary_of_simplices(run):
+    words = ["adversary", "--algorithm", "minimax", "--json"]
+    found = json.loads(run(*words, "--comparator", "10,25", "--record", "ap").stdout)
+    (row,) = found["rows"]
+    assert row["rounds"] == row["lost"] == 448
+    assert row["loss"] == row["lower bound"] == 224.0
+    assert 224.0 <= row["upper bound"] < 224.5
+    assert found["comparator"] == [10.0, 25.0]
+    (row,) = json.loads(run(*words, "--version", "simplex", "--margin", 0.5, "--documents", 3).stdout)["rows"]
+    assert row["rounds"] == 9
+    assert row["loss"] == pytest.approx(4.5)
+    assert "comparator 1,5" in run("adversary", "--comparator", "1,5").stdout
+    assert "two numbers like 10,25" in run("adversary", "--comparator", "1", code=1).stderr
+    assert "--version simplex" in run("adversary", "--comparator", "1,5", "--version", "exact", code=1).stderr
+
+
 def test_the_adversary_of_margins(run):
     words = ["adversary", "--version", "margin", "--margin", 0.1, "--measure", "ndcg@1", "--json"]
     (row,) = json.loads(run(*words, "--set", "violators=uniform").stdout)["rows"]
@@ -813,6 +831,44 @@ def test_rank_names_documents_and_writes_json(run, stream, tmp_path):
         order = ranker.rank(query.X)[:3]
         assert [document["docid"] for document in one["documents"]] == [query.docids[row] for row in order]
         assert [document["score"] for document in one["documents"]] == ranker.predict(query.X)[order].tolist()
+
+
+def test_compare_takes_contenders_and_tunes_on_validation_queries(run, stream, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parts = {"train": stream[:60], "vali": stream[60:90], "test": stream[90:]}
+    for name, part in parts.items():
+        pr.write_letor(part, f"{name}.txt")
+    Path("trees.py").write_text(
+        "from lightgbm import LGBMRanker\n"
+        "make = lambda n: LGBMRanker(n_estimators=n, min_child_samples=2, n_jobs=1, verbose=-1)\n"
+        "contenders = {'trees': [make(1), make(5)], 'first': lambda stream: stream.X[:, 0]}\n"
+    )
+    words = ["--algorithm", "slam", "--learning-rate", "0.01,1", "--contenders", "trees.py", "--seeds", "3,1"]
+    words += ["--vali", "vali.txt", "--test", "test.txt", "--record", "ndcg@10"]
+    found = json.loads(run("compare", "train.txt", *words, "--json").stdout)
+    make = runpy.run_path("trees.py")["contenders"]
+    rates = {"0.01": pr.SlamPerceptron(learning_rate=0.01), "1": pr.SlamPerceptron(learning_rate=1.0)}
+    read = {name: pr.read_letor(f"{name}.txt") for name in parts}
+    expected = pr.compare(
+        {"slam": rates, **make}, read["train"], "ndcg@10", vali=read["vali"], test=read["test"], orders=[3, 1]
+    )
+    assert found["tuned"] == expected.tuned
+    means = {row["name"]: row["mean"] for row in found["sets"]["test"]["ndcg@10"]["standings"]}
+    assert means == {each.name: each.mean for each in expected.standings()}
+    table = run("compare", "train.txt", *words).stdout
+    assert re.search(r"trees [12] was chosen among 2 by --vali: ndcg@10 0\.\d{4}", table)
+    assert re.search(r"trees [12] .* -  ", table)
+    Path("none.py").write_text("contenders = 3")
+    Path("fails.py").write_text("1 / 0")
+    for words, message in (
+        (["--vali", "vali.txt"], "--vali chooses among candidates"),
+        (["--contenders", "trees.py"], "'trees' has several candidates: --vali names"),
+        (["--contenders", "none.py"], "none.py must define contenders, a dictionary of names and models, got 3"),
+        (["--contenders", "fails.py"], "fails.py cannot be run: ZeroDivisionError: division by zero"),
+        (["--contenders", "no.py"], "no.py"),
+        (["--contenders", "trees.py", "--dask"], "--contenders are run on this machine"),
+    ):
+        assert message in run("compare", "train.txt", "--algorithm", "slam", *words, code=1).stderr
 
 
 def test_compare_over_orders_is_compare_in_python(run, stream, tmp_path, monkeypatch):

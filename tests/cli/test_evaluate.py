@@ -112,7 +112,7 @@ def test_the_page(run, folder):
 def test_one_model_is_as_before_and_may_be_weights(run, folder):
     found = json.loads(run("evaluate", "current.json", "day3.csv", "--record", "trec_eval:ndcg@10", "--json").stdout)
     assert found["rows"][0]["measure"] == "ndcg@10:ties=reverse,empty=zero,gain=linear"
-    assert list(found) == ["model", "queries", "seconds", "rows"]
+    assert list(found) == ["model", "queries", "held_out_by", "seconds", "rows"]
     several = ["--by", "length"], ["--worst", "3"], ["--margin", "0.1"], ["--page", "x.html"], ["--confidence", "0.9"]
     for option in several:
         message = run("evaluate", "current.json", "day3.csv", *option, code=1).stderr

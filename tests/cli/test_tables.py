@@ -135,7 +135,7 @@ def test_missing_values_are_kept_or_zero(run, tmp_path, monkeypatch):
 
 
 def test_tables_are_not_written_and_not_replaced(run, folder):
-    assert "tables like out.csv.gz are read, not written" in run("convert", "one.csv", "out.csv.gz", code=1).stderr
+    assert "files like out.tsv.gz are read, not written" in run("convert", "one.csv", "out.tsv.gz", code=1).stderr
     before = (folder / "features.jsonl").read_bytes()
     assert "would replace" in run("learn", *JOINED, "--save", "features.jsonl", code=1).stderr
     assert (folder / "features.jsonl").read_bytes() == before

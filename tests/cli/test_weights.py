@@ -27,57 +27,46 @@ def weights(tmp_path):
 
 
 def test_learning_starts_from_weights(run, data, weights, tmp_path):
-    result = run("learn", tmp_path / "day.parquet", "--from", weights, "--save", tmp_path / "new.json")
-    assert "has no weight for 1 of 3 features, which started at 0: price" in result.output
-    expected = pr.ListwisePerceptron(initial_weights=WEIGHTS)
-    expected.learn(data)
+    """Their score is one more feature behind the usual transforms; they and the learner are ranked with in turn."""
+    given = ("learn", tmp_path / "day.parquet", "--from", weights, "--save", tmp_path / "new.json")
+    result = run(*given)
+    assert "has no weight for 1 of 3 features, which its score leaves out: price" in result.output
+    now = pr.FixedRanker(WEIGHTS)
+    started = pr.ListwisePerceptron(production="score", transforms=[pr.ScoreOf(now), "auto"])
+    expected = pr.Tournament([now, started])
+    trace = expected.learn(data, "ndcg@10")
     learned = pr.load(tmp_path / "new.json")
-    np.testing.assert_allclose(learned.coef_, expected.coef_, rtol=1e-6)
-    assert learned.initial_weights == WEIGHTS
+    np.testing.assert_array_equal(learned.scores(data), expected.scores(data))
+    rows = json.loads(run(*given, "--json").stdout)["rows"]
+    assert [row["algorithm"] for row in rows] == ["tournament", "its start"]
+    assert rows[0]["ndcg@10"] == pytest.approx(trace.mean("ndcg@10"), abs=1e-6)
+    assert rows[1]["ndcg@10"] == pytest.approx(pr.evaluate(now, data, "ndcg@10").mean("ndcg@10"), abs=1e-6)
     # A model of ours is gone on with, as before.
     run("learn", tmp_path / "day.parquet", "--from", tmp_path / "new.json", "--save", tmp_path / "newer.json")
     assert pr.load(tmp_path / "newer.json").n_queries == 40
 
 
-def test_algorithm_and_settings_may_be_given_with_weights(run, data, weights, tmp_path):
-    saved = tmp_path / "new.json"
-    run(
-        "learn",
-        tmp_path / "day.parquet",
-        "--from",
-        weights,
-        "--algorithm",
+def test_algorithm_settings_and_transforms_may_be_given_with_weights(run, data, weights, tmp_path):
+    given = ("learn", tmp_path / "day.parquet", "--from", weights, "--save", tmp_path / "new.json")
+    run(*given, "--algorithm", "adagrad:slam", "--learning-rate", 0.5, "--set", 'positive=["stock", "price"]')
+    learned = pr.load(tmp_path / "new.json")
+    assert (learned.name, learned.learner.positive, learned.learner.production) == (
         "adagrad:slam",
-        "--learning-rate",
-        0.5,
-        "--set",
-        'positive=["stock", "price"]',
-        "--set",
-        "negative=title",
-        code=1,
-    )  # title starts at 1
-    assert not saved.exists()
-    run(
-        "learn",
-        tmp_path / "day.parquet",
-        "--from",
-        weights,
-        "--algorithm",
-        "adagrad:slam",
-        "--learning-rate",
-        0.5,
-        "--set",
-        'positive=["stock", "price"]',
-        "--set",
-        "zero=[]",
-        "--save",
-        saved,
+        ["stock", "price"],
+        "score",
     )
-    learned = pr.load(saved)
-    assert learned.learner.positive == ["stock", "price"]
-    assert (learned.coef_[1:] >= 0).all()
-    result = run("learn", tmp_path / "day.parquet", "--from", saved, "--set", "positive=stock", code=1)
-    assert "--from continues with the settings of the model" in result.output
+    assert (learned.coef_.reshape(2, 4)[:, 1:3] >= 0).all()
+    run(*given, "--transform", "running", "--set", "zero=price", "--measure", "ap")
+    learned = pr.load(tmp_path / "new.json")
+    assert (learned.measure, learned.learners[1].measure, learned.learners[1].zero) == ("ap", "ap", ["price"])
+    assert [each.name for each in learned.members[1].transforms_] == ["score-of", "running"]
+    run(*given, "--transform", "none")
+    assert [each.name for each in pr.load(tmp_path / "new.json").members[1].transforms_] == ["score-of"]
+    given = ("learn", tmp_path / "day.parquet", "--from", tmp_path / "new.json")
+    result = run(*given, "--set", "positive=stock", code=1)
+    assert "--from continues with the settings of the model: give no settings, or --algorithm" in " ".join(
+        result.output.split()
+    )
 
 
 def test_current_weights_as_a_model(run, data, weights, tmp_path):
@@ -109,10 +98,10 @@ def test_wrong_weights_write_nothing(run, data, content, message, tmp_path):
 
 def test_other_learners_do_not_start_from_weights(run, data, weights, tmp_path):
     result = run("learn", tmp_path / "day.parquet", "--from", weights, "--algorithm", "ridge", code=1)
-    assert "ridge has no setting initial_weights" in " ".join(result.output.split())
-    given = ("--from", weights, "--set", 'initial_weights={"title": 2}')
-    result = run("learn", tmp_path / "day.parquet", *given, code=1)
-    assert "given twice" in result.output
+    assert "ridge cannot start from another ranker; these learners of grades can:" in " ".join(result.output.split())
+    for setting in ('initial_weights={"title": 2}', "production=title"):
+        result = run("learn", tmp_path / "day.parquet", "--from", weights, "--set", setting, code=1)
+        assert "given twice" in result.output
 
 
 def test_a_run_from_weights_is_resumed(run, data, weights, tmp_path):

@@ -53,10 +53,10 @@ def options_of(target):
 def without_late(model, edges):
     """Queries of which no document is between a threshold and the next one that Solr can have."""
     chosen, late = make_target("solr", {}), []
-    for tree in float_trees("solr", read_additive(RankingFunction.of(model))).trees:
-        for threshold in tree.thresholds:
-            reached, values = with_slack(threshold_before_slack(threshold)), edges.X[:, tree.place]
-            late.append((values > threshold) & (values <= reached))
+    forest = float_trees("solr", read_additive(RankingFunction.of(model))).forest
+    for place, threshold in zip(forest.features.tolist(), forest.thresholds.tolist(), strict=True):
+        reached, values = with_slack(threshold_before_slack(threshold)), edges.X[:, place]
+        late.append((values > threshold) != (values > reached))
     spoiled = np.add.reduceat(np.any(late, axis=0), edges.offsets[:-1])
     exported = chosen.export(RankingFunction.of(model))
     assert any("undone here, but for" in note for note in exported.notes) == (spoiled.sum() > 0)
@@ -218,10 +218,12 @@ def test_thresholds_are_the_last_number_that_is_not_above_the_edge(transforms):
 @given(st.floats(-(2.0**126), 2.0**126, width=32))
 def test_solr_adds_its_slack_to_a_smaller_number(threshold):
     given = threshold_before_slack(threshold)
-    assert with_slack(given) >= threshold
-    below = float(np.nextafter(np.float32(given), np.float32(-np.inf)))
-    assert with_slack(given) == threshold or with_slack(below) < threshold
-    assert with_slack(given) - threshold <= max(float(np.spacing(np.float32(abs(threshold)))), 2 * 1.2e-13)
+    below, above = (float(np.nextafter(np.float32(given), np.float32(way * np.inf))) for way in (-1, 1))
+    if with_slack(given) < threshold:
+        assert with_slack(given) < threshold < 0.0 <= with_slack(above)  # a value of 0 stays above the threshold
+    else:
+        assert with_slack(given) == threshold or with_slack(below) < threshold
+    assert abs(with_slack(given) - threshold) <= max(float(np.spacing(np.float32(abs(threshold)))), 2 * 1.2e-13)
 
 
 @given(st.floats(-1e37, 1e37), st.booleans())

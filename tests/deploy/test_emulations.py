@@ -80,18 +80,19 @@ def test_curves_in_double_precision(target, transforms, monkeypatch):
     assert np.allclose(own, read, rtol=1e-12, atol=1e-12 * np.abs(read).max())
 
 
-@pytest.mark.parametrize("server", ["opensearch", "elasticsearch"])
-def test_weights_of_hybrid_search_to_the_bit(server, monkeypatch):
+@pytest.mark.parametrize("scores", ["opensearch,min_max", "opensearch,rrf", "elasticsearch,l2", "elasticsearch,rrf"])
+def test_weights_of_hybrid_search_to_the_bit(scores, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.random((60, 3)).astype(np.float32).astype(np.float64)
     stream = pr.QueryStream.from_arrays(
         X, (X.sum(axis=1) > 1.5).astype(int), group=[6] * 10, feature_names=["bm25", "vector", "popularity"]
     )
-    model = pr.ListwisePerceptron(transforms="query-minmax", positive=["bm25", "vector", "popularity"])
+    names = ["bm25", "vector", "popularity"]
+    model = pr.ListwisePerceptron(transforms=pr.HybridScores(*scores.split(",")), positive=names)
     model.learn(stream)
-    own, read = both(model, stream, "hybrid", monkeypatch, server=server)
+    own, read = both(model, stream, "hybrid", monkeypatch)
     assert np.array_equal(own, read)
-    swapped = pr.deploy.export(model, "hybrid", server=server).text.replace("0.", "0.1", 1)
-    chosen, function = make_target("hybrid", {"server": server}), RankingFunction.of(model)
+    swapped = pr.deploy.export(model, "hybrid").text.replace("0.", "0.1", 1)
+    chosen, function = make_target("hybrid", {}), RankingFunction.of(model)
     damaged = replace(chosen.export(function), content=swapped.encode())
     assert not np.array_equal(own, chosen.scores(function, damaged, stream.X, stream.offsets))  # the file is read

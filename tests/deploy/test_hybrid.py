@@ -4,211 +4,181 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import real_streams
-from typer.testing import CliRunner
 
 import perceptrank as pr
-from perceptrank.cli.app import app
+from perceptrank.deploy.engines.hybrid import combine
+from perceptrank.deploy.engines.hybrid_request import read_request
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.io.errors import FormatError
 
-SERVERS = ["opensearch", "elasticsearch"]
+F = np.float32
+NAN = np.nan
 NAMES = ["bm25", "vector", "popularity"]
-FLOAT = np.finfo(np.float32).eps
+KINDS = [(engine, which) for engine in ("opensearch", "elasticsearch") for which in ("min_max", "l2", "rrf")]
+KINDS.append(("opensearch", "z_score"))
+ULP = np.finfo(np.float32).eps
 
 
-def made(seed=0, n=120, names=NAMES, **settings):
-    """A model of clauses whose scores float32 holds, and the queries it learned from."""
+def clauses(seed=0, n_queries=20, names=NAMES):
+    """Queries of 12 documents, of which each clause returns the best 7 by a noisy view of what they are worth."""
     rng = np.random.default_rng(seed)
-    X = rng.random((n, len(names))) * 10.0 ** rng.uniform(-2, 2, len(names)) + rng.integers(0, 3, len(names))
-    X = X.astype(np.float32).astype(np.float64)
-    total = (X / X.std(axis=0)).sum(axis=1)
-    grades = (total > np.median(total)).astype(int)
-    stream = pr.QueryStream.from_arrays(X, grades, group=[6] * (n // 6), feature_names=list(names))
-    model = pr.ListwisePerceptron(transforms="query-minmax", positive=list(names), **settings)
+    X, grades = [], []
+    for _ in range(n_queries):
+        worth = rng.normal(size=12)
+        scores = np.exp(worth[:, None] + rng.normal(size=(12, len(names))) * np.arange(1, len(names) + 1) / 2)
+        X.append(np.where(np.argsort(np.argsort(-scores, axis=0), axis=0) < 7, scores.round(4), NAN))
+        grades.append(np.digitize(worth, [0.5, 1.2]))
+    group = [12] * n_queries
+    return pr.QueryStream.from_arrays(
+        np.concatenate(X).astype(F), np.concatenate(grades), group=group, feature_names=list(names), missing="keep"
+    )
+
+
+def learned(stream, engine="opensearch", which="min_max", zero=()):
+    """A model of the clauses of a stream."""
+    positive = [name for name in stream.feature_names if name not in zero]
+    model = pr.ListwisePerceptron(transforms=pr.HybridScores(engine, which), positive=positive, zero=list(zero))
     model.learn(stream)
-    return model, stream
+    return model
 
 
-def by_hand(values, weights, server):
-    """The scores of one query's documents, from the definition, score by score; constant clauses count 1."""
-    scores = []
-    for row in values:
-        total = 0.0
-        for j, weight in enumerate(weights):
-            low, high = min(values[:, j]), max(values[:, j])
-            if high == low:
-                part = 1.0
-            else:
-                part = (row[j] - low) / (high - low)
-                if part == 0.0 and server == "opensearch":
-                    part = 0.001
-            total += weight * part
-        scores.append(total)
-    return np.array(scores)
+def weights_in(body):
+    """Engine, normalization and weights of a pipeline or a request."""
+    if "phase_results_processors" in body:
+        ((kind, processor),) = body["phase_results_processors"][0].items()
+        technique = processor["normalization"]["technique"] if kind == "normalization-processor" else "rrf"
+        mean = {"normalization-processor": "arithmetic_mean", "score-ranker-processor": "rrf"}[kind]
+        assert processor["combination"]["technique"] == mean
+        return "opensearch", technique, processor["combination"]["parameters"]["weights"]
+    ((kind, retriever),) = body["retriever"].items()
+    parts = retriever["retrievers"]
+    theirs = {part["normalizer"] for part in parts} if kind == "linear" else {"rrf"}
+    which = {"minmax": "min_max", "l2_norm": "l2", "rrf": "rrf"}[theirs.pop()]
+    return "elasticsearch", which, [part["weight"] for part in parts]
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_weights_add_up_to_1_and_rank_as_the_model_does(server):
-    for seed in range(20):
-        model, stream = made(seed)
-        body = json.loads(pr.deploy.export(model, "hybrid", server=server).text)
-        if server == "opensearch":
-            (processor,) = body["phase_results_processors"]
-            assert processor["normalization-processor"]["normalization"] == {"technique": "min_max"}
-            combination = processor["normalization-processor"]["combination"]
-            assert combination["technique"] == "arithmetic_mean"
-            weights = combination["parameters"]["weights"]
-        else:
-            retrievers = body["retriever"]["linear"]["retrievers"]
-            assert {one["normalizer"] for one in retrievers} == {"minmax"}
-            weights = [one["weight"] for one in retrievers]
-        kept = model.coef_ > 0.0
+@pytest.mark.parametrize(("engine", "which"), KINDS)
+def test_weights_add_up_to_1_and_all_queries_are_in_the_order_of_the_engine(engine, which):
+    for seed in range(5):
+        stream = clauses(seed)
+        model = learned(stream, engine, which)
+        found_engine, found_which, weights = weights_in(json.loads(pr.deploy.export(model, "hybrid").text))
+        assert (found_engine, found_which) == (engine, which)
         assert sum(weights) == pytest.approx(1.0, abs=1e-15)
-        np.testing.assert_allclose(np.array(weights) * model.coef_.sum(), model.coef_[kept], rtol=1e-14)
-        found = pr.deploy.parity(model, stream, "hybrid", server=server)
-        assert found.agrees == (found.reversed == 0), (seed, found)
-        assert found.engine.startswith(f"emulated as hybrid search by {server}")
+        np.testing.assert_allclose(np.array(weights) * model.coef_.sum(), model.coef_, rtol=1e-14)
+        found = pr.deploy.parity(model, stream, "hybrid")
+        assert found.agrees
+        assert found.same == found.queries == 20
+        assert found.difference <= 4 * ULP * 3
+        assert found.engine.startswith("emulated as hybrid search")
         assert "no engine was asked" in found.engine
-        if server == "elasticsearch":
-            assert found.agrees
-            assert found.same == found.queries
-            assert found.difference <= 4 * FLOAT * kept.sum()
-        else:
-            assert found.difference <= 0.001 * kept.sum() + 4 * FLOAT * kept.sum()
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_the_emulation_is_what_the_engines_do(server):
-    model, stream = made()
-    X = stream.X.copy()
-    X[:6, 1] = 2.0  # a clause that is constant in the first query
-    target, function = make_target("hybrid", {"server": server}), RankingFunction.of(model)
-    scores = target.scores(function, target.export(function), X, np.array([0, 6, 12]))
-    weights = model.coef_ / model.coef_.sum()
-    for start, constant in ((0, weights[1]), (6, 0.0)):
-        expected = (by_hand(X[start : start + 6], weights, server) - constant) * model.coef_.sum()
-        np.testing.assert_allclose(scores[start : start + 6], expected, rtol=0, atol=20 * FLOAT * model.coef_.sum())
+@given(
+    scores=st.lists(st.tuples(*[st.one_of(st.just(0.0), st.floats(-1.0, 2.0, width=32))] * 3), min_size=1, max_size=8),
+    shares=st.tuples(*[st.sampled_from([0.0, 0.25, 0.3, 0.5])] * 3),
+)
+@pytest.mark.parametrize(("engine", "which"), KINDS)
+def test_the_combination_is_the_engines(engine, which, scores, shares):
+    """OpenSearch leaves out clauses whose score is negative, and divides unless it goes by ranks."""
+    shares = [F(share) for share in shares]
+    expected = []
+    for row in scores:
+        total = weights = F(0)
+        for score, share in zip(row, shares, strict=True):
+            if score >= 0 or engine == "elasticsearch":
+                total = total + share * F(score)
+                weights = weights + share
+        if engine == "opensearch" and weights == 0:
+            total = F(0)
+        elif engine == "opensearch" and which != "rrf":
+            total = total / weights
+        expected.append(total)
+    found = combine(pr.HybridScores(engine, which), np.array(scores, F), np.array(shares))
+    if engine == "opensearch" and which == "rrf":  # which has no negative scores
+        found, expected = [
+            [score for score, row in zip(each, scores, strict=True) if min(row) >= 0] for each in (found, expected)
+        ]
+    assert np.array_equal(found, np.array(expected, F))
 
 
-def test_equal_scores_of_a_clause():
-    """All are 1, but for OpenSearch if they are 0, since its maximum starts above 0."""
-    values = np.array([[0.0, 2.0, 0.0], [0.0, 2.0, 4.0]], np.float32)
-    for server, zeros, lowest in (("opensearch", 0.001, 0.001), ("elasticsearch", 1.0, 0.0)):
-        normalized, constant = make_target("hybrid", {"server": server})._normalize(values)
-        np.testing.assert_array_equal(normalized, np.array([[zeros, 1.0, lowest], [zeros, 1.0, 1.0]], np.float32))
-        assert constant.tolist() == [True, True, False]
-
-
-def test_the_lowest_score_of_opensearch_is_not_0():
-    """A document with a score just above the lowest comes behind the lowest, and that is said."""
-    model, _ = made()
-    X = np.column_stack([[0.0, 0.0001, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    stream = pr.QueryStream.from_arrays(X, [0, 0, 1], group=[3], feature_names=NAMES)
-    found = pr.deploy.parity(model, stream, "hybrid")
-    assert (found.same, found.reversed, found.agrees, found.first) == (0, 1, False, 0)
-    assert found.reason == "OpenSearch makes 0.001, not 0, of the lowest score of a clause"
-    allowed = pr.deploy.parity(model, stream, "hybrid", tolerance=0.002)
-    assert (allowed.same, allowed.reversed, allowed.agrees, allowed.reason) == (0, 0, True, "")
-    assert found.difference == pytest.approx(0.001, rel=1e-3)
-    assert any("becomes 0.001, not 0" in note for note in found.notes)
-    assert pr.deploy.parity(model, stream, "hybrid", server="elasticsearch").same == 1
-
-
-def test_scores_that_elasticsearch_takes_for_equal_do_not_agree():
-    model, _ = made()
-    X = np.column_stack([[0.0, 1e-7, 5e-7], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    stream = pr.QueryStream.from_arrays(X, [0, 0, 1], group=[3], feature_names=NAMES)
-    found = pr.deploy.parity(model, stream, "hybrid", server="elasticsearch")
-    assert not found.agrees
-    assert any("differ by less than 0.000001 are equal" in note for note in found.notes)
-
-
+@pytest.mark.parametrize(("engine", "which"), KINDS)
 @pytest.mark.parametrize("name", ["MSLR sample", "MQ2008 Fold1 train"])
-def test_real_streams_are_in_the_same_order(name):
+def test_all_queries_of_real_streams_are_in_the_order_of_the_engine(name, engine, which):
     real = pr.read_letor(real_streams.find(name))
-    shifted = real.with_features((real.X - np.minimum(real.X.min(axis=0), 0.0)).astype(np.float32))
-    model = pr.ListwisePerceptron(transforms="query-minmax", positive=list(range(real.n_features)))
-    model.learn(shifted)
-    found = pr.deploy.parity(model, shifted, "hybrid", server="elasticsearch")
+    columns = np.argsort(-real.X.std(axis=0) * (real.X.min(axis=0) >= 0))[:4]
+    X = np.where(real.X[:, columns] > 0, real.X[:, columns], NAN).astype(F)
+    stream = real.with_features(X, feature_names=["a", "b", "c", "d"])
+    found = pr.deploy.parity(learned(stream, engine, which), stream, "hybrid")
     assert found.agrees
     assert found.same == found.queries == len(real)
-    with pytest.raises(ValueError, match="a hybrid query of OpenSearch has at most 5 clauses, and"):
-        pr.deploy.export(model, "hybrid")
-    best = set(np.argsort(-model.coef_)[:5].tolist())
-    few = pr.ListwisePerceptron(
-        transforms="query-minmax", positive=list(best), zero=[j for j in range(real.n_features) if j not in best]
-    )
-    few.learn(shifted)
-    found = pr.deploy.parity(few, shifted, "hybrid")
+
+
+def test_negative_scores_are_told():
+    """Lucene returns none; OpenSearch would leave the clause out of the mean of that document."""
+    X = np.array([[3.0, -1.0], [2.9, 0.1], [1.0, 1.0]])
+    stream = pr.QueryStream.from_arrays(X, [1, 0, 0], group=[3])
+    model = pr.FixedRanker([0.5, 0.5], transforms=pr.HybridScores("opensearch", "l2"))
+    model.learn(stream)
+    found = pr.deploy.parity(model, stream, "hybrid")
     assert not found.agrees
-    assert found.same + found.reversed >= 0.98 * len(real)
-    assert pr.deploy.parity(few, shifted, "hybrid", tolerance=0.005).agrees
+    assert "where their normalized score is negative" in found.reason
+    model = pr.FixedRanker([0.5, 0.5], transforms=pr.HybridScores("elasticsearch", "l2"))
+    model.learn(stream)
+    assert pr.deploy.parity(model, stream, "hybrid").agrees
 
 
-def test_requests_have_a_clause_per_feature():
-    model, _ = made()
+def test_drafts_have_a_clause_per_feature_those_without_weight_too():
+    model = learned(clauses(), zero=["popularity"])
     query = json.loads(pr.deploy.export(model, "hybrid", part="query", window=5).text)
-    clauses = query["query"]["hybrid"]["queries"]
-    fields = [one["function_score"]["field_value_factor"]["field"] for one in clauses]
-    assert fields == NAMES
+    parts = query["query"]["hybrid"]["queries"]
+    assert [one["function_score"]["field_value_factor"]["field"] for one in parts] == NAMES
     assert (query["size"], query["query"]["hybrid"]["pagination_depth"]) == (5, 5)
-    request = json.loads(pr.deploy.export(model, "hybrid", server="elasticsearch", window=50).text)
+    assert weights_in(json.loads(pr.deploy.export(model, "hybrid").text))[2][2] == 0.0
+    model = learned(clauses(), "elasticsearch")
+    request = json.loads(pr.deploy.export(model, "hybrid", window=50).text)
     assert request["retriever"]["linear"]["rank_window_size"] == 50
     assert request["size"] == 10
     notes = pr.deploy.export(model, "hybrid").notes
-    assert "the clauses of the query are, in this order: bm25, vector, popularity" in notes
+    assert "the clauses of the query must be, in this order: bm25, vector, popularity" in notes
+    with pytest.raises(ValueError, match="must be 'weights' for elasticsearch"):
+        pr.deploy.export(model, "hybrid", part="query")
 
 
-def test_what_hybrid_search_cannot_do_is_refused(tmp_path):
-    _, stream = made()
-    way = r"learn again with transforms='query-minmax' \(--transform query-minmax of the command learn\) and positive="
+def test_what_hybrid_search_cannot_do_is_refused():
+    stream = pr.Missing("zero").transform(clauses())
     for transforms, why in [
-        (None, "ranks by raw features, which hybrid search cannot do: it scales each clause"),
-        ("running", "it scales each clause to the range from 0 to 1 within a query"),
-        (["query-minmax", "running"], "features after QueryMinMax.* and then RunningStandardizer"),
-        ("query-zscore", "OpenSearch's z_score makes 0.001 of all that is below the mean, and Elasticsearch has none"),
+        (None, "ranks by raw features, and hybrid search by normalized scores: learn again with transforms=Hybrid"),
+        ("running", "ranks by features after RunningStandardizer"),
+        (["hybrid", "running"], r"features after HybridScores\(.*\) and then RunningStandardizer"),
     ]:
-        model = pr.ListwisePerceptron(transforms=transforms, positive=NAMES)
+        model = pr.ListwisePerceptron(transforms=transforms)
         model.learn(stream)
-        with pytest.raises(ValueError, match=f"{why}.*{way}"):
+        with pytest.raises(ValueError, match=why):
             pr.deploy.export(model, "hybrid")
-    falling = pr.QueryStream.from_arrays(
-        stream.X, (stream.X[:, 0] < np.median(stream.X[:, 0])).astype(int), group=[6] * 20, feature_names=NAMES
-    )
-    model = pr.ListwisePerceptron(transforms="query-minmax")
-    model.learn(falling)
-    with pytest.raises(ValueError, match=r"no negative weights, as 'bm25'.* has: learn with positive=\[\.\.\.\]"):
+    model = pr.FixedRanker([1.0, -1.0, 0.0], transforms="hybrid")
+    model.learn(stream)
+    with pytest.raises(ValueError, match=r"no negative weights, as 'vector' has: learn with positive=\[\.\.\.\]"):
         pr.deploy.export(model, "hybrid")
-    model.save(tmp_path / "model.json")
-    words = ["export", str(tmp_path / "model.json"), "--to", "hybrid", "--out", str(tmp_path / "out.json")]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 1
-    assert "no negative weights" in done.stderr
-    assert not (tmp_path / "out.json").exists()
-
-
-def test_scores_of_clauses_are_not_negative():
-    model, stream = made()
-    below = stream.with_features(stream.X - 5.0)
-    with pytest.raises(ValueError, match=r"scores of a clause are not negative, and feature '.*' is -"):
-        pr.deploy.parity(model, below, "hybrid")
-
-
-def test_a_draft_of_a_query_has_no_weights():
-    model, stream = made()
-    with pytest.raises(ValueError, match="parity with hybrid needs part='pipeline'"):
-        pr.deploy.parity(model, stream, "hybrid", part="query")
+    six = clauses(names=list("abcdef"))
+    with pytest.raises(ValueError, match="at most 5 clauses, and there are 6 features"):
+        pr.deploy.export(learned(six), "hybrid")
+    assert pr.deploy.export(learned(six, "elasticsearch"), "hybrid")
+    with pytest.raises(ValueError, match="parity with hybrid needs part='weights'"):
+        pr.deploy.parity(learned(clauses()), clauses(), "hybrid", part="query")
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"server": "solr"}, "server of the target hybrid must be one of 'opensearch', 'elasticsearch', got 'solr'"),
-        ({"part": "all"}, "part of the target hybrid must be one of 'pipeline', 'query'"),
-        ({"part": "pipeline", "server": "elasticsearch"}, "must be 'query' for elasticsearch"),
+        ({"part": "all"}, "part of the target hybrid must be one of 'weights', 'query'"),
         ({"window": 0}, "window of the target hybrid must be a whole number from 1 to 10000, got 0"),
         ({"window": True}, "window of the target hybrid must be a whole number"),
+        ({"server": "opensearch"}, "the target hybrid has the options part, current, window, got 'server'"),
     ],
 )
 def test_bad_options_are_refused(options, said):
@@ -216,26 +186,128 @@ def test_bad_options_are_refused(options, said):
         make_target("hybrid", options)
 
 
-def test_weights_that_float32_cannot_hold_are_refused():
-    _, stream = made()
-    model = pr.ListwisePerceptron(transforms="query-minmax", initial_weights=[1.0, 1e-60, 0.0])
-    model.learn(stream.with_features(np.zeros_like(stream.X)))
-    with pytest.raises(ValueError, match=r"float32, which cannot hold 1e-60 of the feature 'vector'"):
-        pr.deploy.export(model, "hybrid")
+def test_huge_and_tiny_weights():
+    model = pr.FixedRanker([1e300, 1e300, 1e-300], transforms="hybrid")
+    model.learn(clauses())
+    target = make_target("hybrid", {})
+    assert list(target._shares(RankingFunction.of(model)).values()) == [0.5, 0.5, 0.0]
 
 
-def test_an_order_of_opensearch_that_is_another_is_no_agreement_on_the_command_line(tmp_path):
-    model, _ = made()
-    X = np.column_stack([[0.0, 0.0001, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    stream = pr.QueryStream.from_arrays(X, [0, 0, 1], group=[3], feature_names=NAMES)
-    pr.write_parquet(stream, tmp_path / "day.parquet")
-    model.save(tmp_path / "model.json")
-    words = ["parity", str(tmp_path / "model.json"), str(tmp_path / "day.parquet"), "--to", "hybrid"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 1
-    assert "another order beyond rounding: 1" in done.stdout
-    assert "they rank differently, first in query 0, because OpenSearch makes 0.001, not 0" in done.stdout
-    done = CliRunner().invoke(app, [*words, "--tolerance", "0.01"])
-    assert done.exit_code == 0
-    assert "they rank alike" in done.stdout
-    assert CliRunner().invoke(app, [*words, "--tolerance", "nan"]).exit_code != 0
+TODAY = {
+    "min_max": {
+        "phase_results_processors": [
+            {
+                "normalization-processor": {
+                    "tag": "t",
+                    "normalization": {"technique": "min_max"},
+                    "combination": {"technique": "arithmetic_mean", "parameters": {"weights": [0.5, 0.25, 0.25]}},
+                }
+            }
+        ]
+    },
+    "rrf": {
+        "shop": {  # as the server returns it
+            "description": "ours",
+            "phase_results_processors": [
+                {"score-ranker-processor": {"combination": {"technique": "rrf", "rank_constant": 20}}}
+            ],
+        }
+    },
+    "linear": {
+        "retriever": {
+            "linear": {
+                "retrievers": [
+                    {"retriever": {"standard": {"query": {"match": {"t": "x"}}}}, "weight": 2, "normalizer": "l2_norm"},
+                    {"retriever": {"knn": {"field": "v"}}, "normalizer": "l2_norm"},
+                    {"retriever": {"standard": {"query": {"match_all": {}}}}, "weight": 0, "normalizer": "l2_norm"},
+                ],
+                "rank_window_size": 70,
+            }
+        },
+        "size": 5,
+    },
+    "retriever rrf": {
+        "retriever": {"rrf": {"retrievers": [{"standard": {"a": 1}}, {"knn": {"b": 2}}, {"retriever": {"c": {}}}]}}
+    },
+}
+
+
+@pytest.mark.parametrize("name", TODAY)
+def test_everything_but_the_weights_stays(name, tmp_path):
+    path = tmp_path / "today.json"
+    path.write_text(json.dumps(TODAY[name]))
+    request = read_request(path)
+    expected = {
+        "min_max": (pr.HybridScores(), [0.5, 0.25, 0.25]),
+        "rrf": (pr.HybridScores("opensearch", "rrf", rank_constant=20), None),
+        "linear": (pr.HybridScores("elasticsearch", "l2"), [2.0, 1.0, 0.0]),
+        "retriever rrf": (pr.HybridScores("elasticsearch", "rrf"), [1.0, 1.0, 1.0]),
+    }[name]
+    assert (request.scores, request.weights) == expected
+    for which in ("min_max", "rrf"):
+        model = pr.FixedRanker([0.25, 0.5, 0.25], transforms=pr.HybridScores(request.scores.engine, which))
+        model.learn(clauses())
+        exported = pr.deploy.export(model, "hybrid", current=str(path))
+        written = tmp_path / "new.json"
+        exported.save(written)
+        again = read_request(written)
+        assert again.scores.engine == request.scores.engine
+        assert again.scores.normalization == which
+        assert again.weights == [0.25, 0.5, 0.25]
+        body = json.loads(exported.text)
+        if name == "min_max" and which == "min_max":
+            assert body["phase_results_processors"][0]["normalization-processor"]["tag"] == "t"
+        elif name == "rrf":
+            assert body["description"] == "ours"
+        elif name == "linear":
+            assert body["size"] == 5
+            ((_, retriever),) = body["retriever"].items()
+            assert retriever["rank_window_size"] == 70
+            assert retriever["retrievers"][1]["retriever"] == {"knn": {"field": "v"}}
+        elif name == "retriever rrf":
+            ((_, retriever),) = body["retriever"].items()
+            assert [part["retriever"] for part in retriever["retrievers"]] == [
+                {"standard": {"a": 1}},
+                {"knn": {"b": 2}},
+                {"c": {}},
+            ]
+
+
+def processor(**parts):
+    return {"phase_results_processors": [{"normalization-processor": parts}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("{", "must be JSON: a search pipeline of OpenSearch with a normalization-processor or"),
+        ({"weights": [1, 2]}, "it has 0 of these"),
+        ({"a": processor(), "b": processor()}, "it has 2 of these"),
+        (processor(combination={"technique": "harmonic_mean"}), "must be arithmetic_mean, .* got 'harmonic_mean'"),
+        (processor(normalization={"parameters": {"lower_bounds": []}, "technique": "min_max"}), None),
+        (processor(normalization={"parameters": {"lower_bounds": [1]}}), "without parameters: others cannot be"),
+        (processor(normalization={"technique": "max"}), "normalization must be one of"),
+        (
+            processor(combination={"parameters": {"weights": [1, "a"]}}),
+            "a weight must be a finite number >= 0, got 'a'",
+        ),
+        (processor(combination={"parameters": {"weights": [1, -1]}}), "a weight must be a finite number >= 0, got -1"),
+        (processor(combination=[1]), "today.json"),
+        ({"linear": {"retrievers": [{"normalizer": "minmax"}, {}]}}, "normalizer must be minmax of all retrievers, or"),
+    ],
+)
+def test_files_that_cannot_be_emulated_are_refused(document, said, tmp_path):
+    path = tmp_path / "today.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    with pytest.raises(FormatError, match="today.json" if said is None else said):
+        read_request(path)
+
+
+def test_current_weights_of_another_engine_or_number_are_refused(tmp_path):
+    path = tmp_path / "today.json"
+    path.write_text(json.dumps(TODAY["min_max"]))
+    with pytest.raises(ValueError, match="has 3 weights of opensearch; the model has 3 clauses of elasticsearch"):
+        pr.deploy.export(learned(clauses(), "elasticsearch"), "hybrid", current=str(path))
+    two = clauses(names=["bm25", "vector"])
+    with pytest.raises(ValueError, match="the model has 2 clauses of opensearch"):
+        pr.deploy.export(learned(two), "hybrid", current=str(path))

@@ -369,7 +369,7 @@ def test_bad_input():
     both = [NOW, NEW]
     with pytest.raises(ValueError, match="give two or more, got 1"):
         pr.evaluate([NOW], STREAM, "ap")
-    with pytest.raises(TypeError, match="ranker must have a method scores"):
+    with pytest.raises(TypeError, match="each must be a learner, a model with"):
         pr.evaluate(3, STREAM, "ap")
     with pytest.raises(TypeError, match="got str for 'b'"):
         pr.evaluate({"a": NOW, "b": "model.json"}, STREAM, "ap")

@@ -4,6 +4,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import perceptrank as pr
 from perceptrank import evaluation
@@ -245,6 +247,43 @@ PICKS = {
 @pytest.mark.parametrize("pick", PICKS)
 def test_risk_bounds_hold_as_often_as_they_say(pick):
     assert misses(150, 40, 0.8, PICKS[pick]) <= 0.2 + 0.05
+
+
+@given(
+    risks=st.lists(st.sampled_from([0.0, 0.02, 0.3, 0.9, 1.0]), min_size=8, max_size=8),
+    others=st.lists(st.sampled_from([0.0, 0.05, 0.5, 1.0]), min_size=8, max_size=8),
+    weights=st.lists(st.sampled_from([0.1, 1.0, 3.0]), min_size=8, max_size=8),
+    confidence=st.sampled_from([0.1, 0.5, 0.9]),
+)
+def test_risk_bounds_at_all_times_are_broken_as_rarely_as_they_say(risks, others, weights, confidence):
+    """The chance that it is ever broken, over all outcomes, for rankers that are chosen after what was lost."""
+    ndcg, weights = pr.parse("ndcg"), np.array(weights)
+
+    def broken(losses, total):
+        t = len(losses)
+        if t:
+            values = {ndcg: 1 - np.array(losses)}
+            bound = pr.Trace(values, np.zeros(t), weights[:t]).risk_bound(confidence, at_all_times=True)
+            if total > bound * weights[:t].sum() * (1 + 1e-12) + 1e-12:
+                return 1.0
+        if t == 5:
+            return 0.0
+        risk = others[t] if sum(losses) % 2 else risks[t]
+        after = total + weights[t] * risk
+        return sum(chance * broken([*losses, one], after) for one, chance in ((1.0, risk), (0.0, 1 - risk)) if chance)
+
+    assert broken([], 0.0) <= 1 - confidence + 1e-12
+
+
+def test_a_risk_bound_at_all_times_by_hand():
+    """It is the smallest over the rates, and of the order of 1 / T where nothing is lost."""
+    values = np.array([1.0, 0.5, np.nan, 1.0])
+    bound = pr.Trace({pr.parse("ndcg"): values}, np.zeros(4)).risk_bound(0.9, at_all_times=True)
+    rates = [2.0 ** (1 - k) for k in range(40)]
+    sums = [(rate * 0.5 + np.log((k + 1) * (k + 2) / 0.1)) / (1 - np.exp(-rate)) for k, rate in enumerate(rates)]
+    assert bound == pytest.approx(min(1.0, min(sums) / 3))
+    faultless = pr.Trace({pr.parse("ndcg"): np.ones(10_000)}, np.zeros(10_000))
+    assert faultless.risk_bound(0.95, at_all_times=True) == pytest.approx(np.log(40) / (1 - np.exp(-2)) / 10_000)
 
 
 @pytest.mark.deep

@@ -604,3 +604,134 @@ def test_files_of_trec_have_no_weights(tmp_path):
         pr.read_table(features, weight="v", relevance="x", features="w")
     with pytest.raises(TypeError, match="weight must be the name of a column, got 1"):
         pr.read_table(features, weight=1)
+
+
+def test_hits_without_a_judgement_have_grade_0(tmp_path):
+    """Of queries that are judged; whoever normalizes scores within a query needs all of its documents."""
+    judgements, features, table = tmp_path / "judgements.csv", tmp_path / "clauses.jsonl", tmp_path / "table.csv"
+    judgements.write_text("query,docid,rating\nshoes,a,2\nhats,c,1\n")
+    rows = [("shoes", "a", 1.5), ("shoes", "b", 3.0), ("hats", "c", 0.5), ("hats", "d", None), ("coats", "e", 1.0)]
+    features.write_text(
+        "".join(json.dumps({"query": q, "docid": d, "features": {"bm25": s, "vector": 1.0}}) + "\n" for q, d, s in rows)
+    )
+    with pytest.warns(UserWarning, match="^[12] rows ") as warned:
+        stream = pr.read_table(judgements, features, missing="keep", unjudged="zero")
+    said = [str(warning.message) for warning in warned]
+    assert "2 rows without a grade have grade 0" in said
+    assert "1 rows of features without a judgement are left out" in said
+    assert list(zip(stream.docids.tolist(), stream.relevance.tolist(), strict=True)) == [
+        ("a", 2.0),
+        ("b", 0.0),
+        ("c", 1.0),
+        ("d", 0.0),
+    ]
+    np.testing.assert_array_equal(stream.X[:, 0], np.array([1.5, 3.0, 0.5, np.nan], np.float32))
+    table.write_text("query,docid,rating,bm25\nshoes,a,2,1.5\nshoes,b,,3\nhats,c,1,0.5\nhats,d,,\n")
+    with pytest.warns(UserWarning, match="^2 rows without a grade have grade 0$"):
+        alone = pr.read_table(table, missing="keep", unjudged="zero")
+    assert alone.relevance.tolist() == stream.relevance.tolist()
+    np.testing.assert_array_equal(alone.X[:, 0], stream.X[:, 0])
+    with pytest.warns(UserWarning, match="^2 rows without a grade are left out$"):
+        assert pr.read_table(table, missing="keep").docids.tolist() == ["a", "c"]
+    features.write_text(features.read_text() + json.dumps({"query": "hats", "docid": "d", "features": {"bm25": 1}}))
+    with pytest.raises(pr.FormatError, match=r"clauses.jsonl:6:1: document 'd' of query 'hats' has features a second"):
+        pr.read_table(judgements, features, missing="keep", unjudged="zero")
+    with pytest.raises(ValueError, match="unjudged must be one of 'skip', 'zero', got 'one'"):
+        pr.read_table(table, unjudged="one")
+
+
+def search(keywords, name="logged", **parameters):
+    """A search as the plugin's documentation has it."""
+    sltr = {"_name": name, "featureset": "movies", "params": {"keywords": keywords} | parameters}
+    query = {"bool": {"filter": [{"terms": {"_id": ["1", "2"]}}, {"sltr": sltr}]}}
+    return {"query": query, "ext": {"ltr_log": {"log_specs": {"name": "log_entry1", "named_query": name}}}}
+
+
+def write_msearch(tmp_path, searches, responses, number=""):
+    lines = [line for one in searches for line in ({"index": "movies"}, one)]
+    answers = {"took": 7, "responses": responses}
+    requests = write_lines(tmp_path, f"requests{number}.ndjson", lines)
+    return [requests, write(tmp_path, f"responses{number}.json", json.dumps(answers, indent=2))]
+
+
+SEARCHES = {
+    "keywords": [search("shoes"), search("hats")],
+    "the only parameter": [
+        {"query": {"sltr": {"_name": "logged", "params": {"words": text}}}, "ext": {}} for text in ("shoes", "hats")
+    ],
+    "a name for each": [{"query": {"sltr": {"_name": text, "featureset": "movies"}}} for text in ("shoes", "hats")],
+    "more parameters": [search("shoes", user="7", boost=2), search("hats", user="8", boost=1)],
+    "a rescore": [
+        {
+            "query": {"match_all": {}},
+            "rescore": {"query": {"rescore_query": {"sltr": {"params": {"query_text": text}}}}},
+        }
+        for text in ("shoes", "hats")
+    ],
+}
+
+
+@pytest.mark.parametrize("shape", SEARCHES)
+def test_msearch_as_it_was_sent_and_answered(shape, tmp_path):
+    judgements = write(tmp_path, "j.csv", JUDGEMENTS)
+    files = write_msearch(tmp_path, SEARCHES[shape], [response(*hits) | {"status": 200} for hits in HITS.values()])
+    with pytest.warns(UserWarning, match="1 judgements without features and 1 rows of features without a judgement"):
+        stream = pr.read_table(judgements, files, missing="zero")
+    np.testing.assert_array_equal(stream.X, [[1.5, 2], [0.5, 0], [0, 4]])
+    assert stream.qids.tolist() == ["shoes", "hats"]
+    assert stream.docids.tolist() == ["1", "2", "3"]
+
+
+def test_msearch_in_batches_and_ids_that_are_names(tmp_path):
+    judgements = write(tmp_path, "j.csv", "_name,docid,grade\nq1,1,2\nq1,2,0\nq2,3,1\n")
+    batches = [
+        write_msearch(tmp_path, [search("any", name)], [response(*hits)], number)
+        for number, (name, hits) in enumerate(zip(["q1", "q2"], HITS.values(), strict=True), 1)
+    ]
+    files = [*(requests for requests, _ in batches), *(responses for _, responses in batches)]
+    with pytest.warns(UserWarning, match="without a judgement"):
+        stream = pr.read_table(judgements, files, missing="zero", qid="_name")
+    assert stream.qids.tolist() == ["q1", "q2"]
+    assert stream.n_documents == 3
+
+
+FAILED = {"error": {"type": "index_not_found_exception", "reason": "no such index [movies]"}, "status": 404}
+
+
+@pytest.mark.parametrize(
+    ("searches", "responses", "problem"),
+    [
+        (
+            [search("a"), search("b")],
+            [FAILED, FAILED],
+            r"requests.ndjson:2:1: the engine refused .*no such index",
+        ),
+        (
+            [search("a"), search("b")],
+            [FAILED],
+            r"responses.json must have a response to each of the 2 requests in .*, got 1",
+        ),
+        (
+            [{"query": {"match_all": {}}}],
+            [response()],
+            r"requests.ndjson:2:1: a search must have a query `sltr` with params",
+        ),
+        ([search("a")], [response({"_id": "1"})], r"responses.json:1:1: response 1: a hit has no fields._ltrlog"),
+    ],
+)
+def test_msearch_that_went_wrong(searches, responses, problem, tmp_path):
+    judgements = write(tmp_path, "j.csv", JUDGEMENTS)
+    files = write_msearch(tmp_path, searches, responses)
+    with pytest.raises(pr.FormatError, match=problem):
+        pr.read_table(judgements, files)
+    with pytest.raises(pr.FormatError, match="requests of _msearch: name the file with their responses after it"):
+        pr.read_table(judgements, files[0])
+
+
+def test_responses_that_are_cut_off(tmp_path):
+    requests, responses = write_msearch(tmp_path, [search("a")], [response()])
+    (tmp_path / "responses.json").write_text("{")
+    with pytest.raises(
+        pr.FormatError, match=r"responses.json must be the answer to .*requests.ndjson, an object of JSON"
+    ):
+        pr.read_table(write(tmp_path, "j.csv", JUDGEMENTS), [requests, responses])

@@ -68,7 +68,9 @@ def write(folder, name, text):
         (gzip.compress((HEADER + GOOD).encode(), mtime=0)[:-9], "the gzip data is damaged"),
     ],
 )
-def test_wrong_tables(text, message, tmp_path):
+@pytest.mark.parametrize("has_polars", [True, False])
+def test_wrong_tables(text, message, has_polars, tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "has_polars", lambda: has_polars)
     path = write(tmp_path, "a.csv", text)
     with pytest.raises(ValueError, match=message) as caught:
         pr.read_table(path)
@@ -247,20 +249,20 @@ def test_a_bomb_is_read_in_pieces(tmp_path):
     assert int(peak) < 800
 
 
-def test_polars_is_needed_for_csv_only(tmp_path):
+def test_csv_is_read_without_polars(tmp_path):
     code = (
         "import sys; sys.modules['polars'] = None\n"
         "import perceptrank as pr\n"
-        "print(pr.read_table(sys.argv[1]))\n"
-        "try:\n    pr.read_table(sys.argv[2])\n"
-        "except ImportError as error:\n    print(error)"
+        "for path in sys.argv[1:3]:\n    print(pr.read_table(path))\n"
+        "print(pr.io.read_labels(sys.argv[2], 'y'))\n"
     )
     lines = write(tmp_path, "a.jsonl", '{"qid": 1, "grade": 1, "x": 1}\n')
     table = write(tmp_path, "a.csv", HEADER + GOOD)
     said = subprocess.run([sys.executable, "-c", code, lines, table], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines() == [
         "QueryStream(1 queries, 1 documents, 1 features)",
-        "CSV and TSV need polars: pip install 'perceptrank[tables]'",
+        "QueryStream(1 queries, 1 documents, 2 features)",
+        str(pr.io.read_labels(table, "y")),
     ]
 
 
@@ -307,6 +309,34 @@ def read_or_none(path, n_lines):
         found = error.path, 0 <= error.line <= n_lines + 2
     assert found == (str(path), True)
     return None
+
+
+NUMBERS = st.one_of(st.floats(width=32), st.floats(), st.integers()).map(str)
+
+
+@given(
+    rows=st.lists(st.lists(CELLS | NUMBERS, max_size=6), max_size=6),
+    separator=st.sampled_from(",;\t"),
+    name=st.sampled_from(["a.csv", "a.tsv"]),
+    kind=st.sampled_from(["float32", "float64"]),
+)
+def test_without_polars_values_and_errors_are_the_same(rows, separator, name, kind, tmp_path_factory):
+    path = tmp_path_factory.mktemp("both") / name
+    lines = [["qid", "docid", "grade", "x", "y"], ["q", "d", "1", "2", "3"], *rows]
+    separator = "\t" if name == "a.tsv" else separator
+    path.write_text("\n".join(separator.join(line) for line in lines), encoding="utf-8", newline="")
+    read = []
+    for has_polars in (True, False):
+        with pytest.MonkeyPatch.context() as patched, warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            patched.setattr(delimited, "has_polars", lambda has_polars=has_polars: has_polars)
+            try:
+                stream = pr.read_table(path, missing="keep", features=["x", "y"], dtype=kind)
+                columns = [stream.relevance.tolist(), stream.docids.tolist(), stream.qids.tolist(), stream.X.tolist()]
+            except pr.FormatError as error:
+                columns = [str(error)]
+        read.append(repr([*columns, *(str(each.message) for each in told)]))
+    assert read[0] == read[1]
 
 
 @pytest.mark.parametrize("between", [0, 5])

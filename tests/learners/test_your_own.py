@@ -21,7 +21,7 @@ from perceptrank.stream.validation import ParameterError
 
 # Two files, a program that uses one of them, and a package of both.
 PAGE = PAGES["docs/learners/your-own.md"]
-NUMPY, REGISTER, COMPILED = (block.text for block in blocks_of(PAGE) if block.kind == "python")
+NUMPY, REGISTER, COMPILED, NETWORK = (block.text for block in blocks_of(PAGE) if block.kind == "python")
 (PYPROJECT,) = (block.text for block in blocks_of(PAGE) if block.kind == "toml")
 
 # Settings of learners that can differ in what the base classes do.
@@ -45,6 +45,26 @@ def stream():
     grades = np.clip(np.round(X @ [1.0, -1.0, 0.5, 0.0] + 0.5 * rng.normal(size=len(X))), 0, 3)
     grades[1:4] = 2
     return pr.QueryStream.from_arrays(X, grades, group=sizes)
+
+
+def test_a_network_is_a_contender(stream, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, part in (("train", stream[:25]), ("vali", stream[25:30]), ("test", stream[30:])):
+        pr.write_letor(part, f"{name}.txt")
+    (tmp_path / "two_layers.py").write_text(NETWORK, encoding="utf-8")
+    (command,) = (block.text for block in blocks_of(PAGE) if "two_layers.py \\" in block.text)
+    done = CliRunner().invoke(app, [*command.replace("\\\n", " ").split()[1:], "--orders", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    network = next(name for name in found["letters"] if name.startswith("two layers"))
+    names = {}
+    exec(NETWORK, names)
+    model, values = names["contenders"]["two layers"][int(network[-1]) - 1], []
+    for query in pr.read_letor("train.txt").shuffled(0):
+        values.append(pr.NDCG(10)(model.predict(query.X), query.relevance))
+        model.learn(query.X, query.relevance)
+    rows = {row["name"]: row for row in found["sets"]["progressive"]["ndcg@10"]["standings"]}
+    assert rows[network]["per_order"][0] == pytest.approx(np.nanmean(values))
 
 
 @pytest.fixture(scope="module")

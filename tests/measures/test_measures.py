@@ -187,7 +187,9 @@ def test_numbers_of_numpy_and_large_seeds():
 
 
 def test_all_bad_names_are_reported_at_once():
-    with pytest.raises(ValueError, match=r"'foo'.*'bar@3'.*ndcg@0.*Known measures: ndcg, ndcg@k, ap") as error:
+    with pytest.raises(
+        ValueError, match=r"'foo'.*'bar@3'.*ndcg@0.*Known measures: ap, clicks@k, err@k, ndcg@k, p@k, "
+    ) as error:
         parse_all(["foo", "ndcg", "bar@3", "ndcg@0"])
     assert "'ndcg'" not in str(error.value)
 

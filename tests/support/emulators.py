@@ -7,18 +7,21 @@ what is compared with the model.
 import ast
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from perceptrank.deploy.additive import Additive, read_additive
+from perceptrank.deploy.additive import read_additive
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.engines.hybrid import HybridWeights
 from perceptrank.deploy.engines.pmml import SPACE, PmmlModel
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.solr import SolrModel, with_slack
+from perceptrank.deploy.engines.trees import is_linear
 from perceptrank.deploy.engines.vespa import VespaProfile
 from perceptrank.deploy.target import FillingTarget, fold_filled
+from perceptrank.transforms.hybrid_scores import HybridScores
 
 _NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
 _TERM = re.compile(rf"([+-]?) ?({_NUMBER})(?: \* (?:\((\w+) ([+-]) ({_NUMBER})\)|(\w+)))?")
@@ -45,33 +48,40 @@ def filling_scores(target, function, export, X, offsets):
 
 
 def hybrid_scores(target, function, export, X, offsets):
-    """Rank by the weights of the request, in the order of its clauses."""
+    """Rank by the weights and the normalization of the request, in the order of its clauses."""
     body = json.loads(export.text)
     if "query" in body:  # a draft, which is refused
         return _hybrid_scores(target, function, export, X, offsets)
-    shares = read_shares(target.server, body)
+    scores, shares = read_shares(body)
 
     class FromFile(HybridWeights):
-        def _shares(self, folded):
-            return dict(zip(folded.used, shares, strict=True))
+        def _shares(self, function):
+            return dict(zip(function.names, shares, strict=True))
 
-    read = FromFile(server=target.server, part=target.part, window=target.window)
-    return _hybrid_scores(read, function, export, X, offsets)
+    return _hybrid_scores(FromFile(), replace(function, transforms=[scores]), export, X, offsets)
 
 
-def read_shares(server, body):
-    """Return the weights of a request as the engine has them, in the order of its clauses."""
-    if server == "elasticsearch":
-        return [retriever["weight"] for retriever in body["retriever"]["linear"]["retrievers"]]
-    processor = body["phase_results_processors"][0]["normalization-processor"]
-    return processor["combination"]["parameters"]["weights"]
+def read_shares(body):
+    """Return normalization and weights of a request as the engine has them, in the order of its clauses."""
+    if "retriever" in body:
+        ((kind, retriever),) = body["retriever"].items()
+        shares = [part["weight"] for part in retriever["retrievers"]]
+        if kind == "rrf":
+            return HybridScores("elasticsearch", "rrf", rank_constant=retriever["rank_constant"]), shares
+        (which,) = {part["normalizer"] for part in retriever["retrievers"]}
+        return HybridScores("elasticsearch", {"minmax": "min_max", "l2_norm": "l2"}[which]), shares
+    ((kind, processor),) = body["phase_results_processors"][0].items()
+    shares = processor["combination"]["parameters"]["weights"]
+    if kind == "score-ranker-processor":
+        return HybridScores("opensearch", "rrf", rank_constant=processor["combination"]["rank_constant"]), shares
+    return HybridScores("opensearch", processor["normalization"]["technique"]), shares
 
 
 def float_scores(target, given, text, columns):
     names, body, is_solr = list(given.used), json.loads(text), isinstance(target, SolrModel)
     values = columns.astype(np.float32)
     scores = np.zeros(len(values), np.float32)
-    if isinstance(given, Additive):
+    if not is_linear(given):
         by_name = dict(zip(names, values.T, strict=True))
         if is_solr:
             leaves = [solr_leaf(tree["root"], by_name) for tree in body["params"]["trees"]]
@@ -224,6 +234,8 @@ def _computed_field(node, values):
             return parts[0] - parts[1]
         case "*":
             return parts[0] * parts[1]
+        case "lessOrEqual":
+            return parts[0] <= parts[1]
         case "isMissing":
             return np.isnan(parts[0])
         case "if":

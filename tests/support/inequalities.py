@@ -4,6 +4,7 @@ import numpy as np
 
 import perceptrank as pr
 from perceptrank.theory import bounds, theorems
+from support import new_inequalities as new
 from support import other_inequalities as other
 from support import promises, twins
 from support.bounding import diameter, named, rounds_of
@@ -297,11 +298,13 @@ def inequalities():
     made = [
         Inequality("Lemma 1", "any ranking", one_ranking, lemma_1(sharp=False)),
         Inequality("Lemma 1′", "any ranking", one_ranking, lemma_1(sharp=True)),
+        Inequality("Lemma 1″", "any ranking", one_ranking, new.outranked_last),
         Inequality("mistakes, margin", "`Perceptron`", classified_stream, perceptron(separable=True)),
         Inequality("mistakes, every $`u`$", "`Perceptron`", any_stream, perceptron(separable=False)),
         Inequality("`gradientboundinperceptron`", "`SlamPerceptron`", any_stream, gradient_bound),
         Inequality("as in the paper, every $`u`$", "`SlamPerceptron`", any_stream, slam_as_in_the_paper),
         Inequality("OGD regret", "`OnlineListNet`", any_stream, other.listnet),
+        Inequality("NDCG by cross entropy", "any scores", one_ranking, new.from_regression(by_entropy=True)),
         *both("mistakes", "`MinimaxPerceptron`", minimax, MOVED),
         *both("A", "`SlamPerceptron`", slam, MOVED, moved_of),
         *both("A′", "`SlamPerceptron`", slam, OUTRANKED),
@@ -314,10 +317,15 @@ def inequalities():
         ),
         *both("C", '`"uniform"`, ρ = 1', listwise("uniform", 1.0), MOVED),
         *both("C′", '`"top"`, ρ = 1', listwise("top", 1.0), OUTRANKED),
+        Inequality("first place, margin", '`"uniform"`, ρ = 0', new.top_stream, new.first_places("uniform", 0.0)),
+        Inequality("first place, margin", '`"top"`, ρ = 1', new.top_stream, new.first_places("top", 1.0)),
+        Inequality("first place, margin", '`"places"`, ρ = 0', new.top_stream, new.first_places("places", 0.0)),
         Inequality("what a margin buys", '`"uniform"`', separable_stream, bought_margin),
         Inequality("D, every $`u`$", '`"uniform"`, two shards', any_stream, mixing),
         Inequality("E, from below", "four learners", any_game, lower_bound),
+        Inequality("E on simplices, from below", "four learners", new.any_simplex, new.simplices),
         *both("F", '`"places"`, ρ = 1', listwise("places", 1.0), MOVED),
+        Inequality("F, every $`u`$", "ERR, RR, P@1", new.stream_of_any_measure, new.other_measure),
         Inequality("G, path-wise", '`"top"`, absolute margin', any_stream, regret_of_iterates),
         Inequality("H, any losses", "safe averaging", loss_rows, other.safe_averaging),
         Inequality("H, margin", "`ListwisePerceptron()`", separable_stream, default_learner),
@@ -333,8 +341,12 @@ def inequalities():
         Inequality("T", "`Forgetting`", loss_rows, other.tracking),
         Inequality("thresholds wrong", "`MarginPRank`", other.graded_stream, other.prank),
         Inequality("R", "`OnlineRidge`", any_stream, other.ridge),
+        Inequality("NDCG by squared loss", "any scores", one_ranking, new.from_regression(by_entropy=False)),
         Inequality("S, every $`u`$ in the cone", '`"uniform"`, any start', started_stream, from_a_start),
         Inequality("W, every $`u`$", '`"places"`, weights', weighted_stream, with_query_weights),
+        Inequality("observed preferences, every $`u`$", "`ExaminedPerceptron`, ρ = 0", any_stream, new.observed(0.0)),
+        Inequality("observed preferences, every $`u`$", "`ExaminedPerceptron`, ρ = 1", any_stream, new.observed(1.0)),
+        Inequality("neighbours", "any ranking", one_ranking, new.neighbours),
     ]
     names = [(one.theorem, one.learner) for one in made]
     assert len(set(names)) == len(names)

@@ -55,6 +55,7 @@ def follow(path: Path, names: dict | None = None) -> dict:
     for kind, title, text, line in blocks_of(path.read_text(encoding="utf-8")):
         place = f"{path.name}:{line}"
         if title:
+            Path(title).parent.mkdir(parents=True, exist_ok=True)
             Path(title).write_text(text, encoding="utf-8")
         elif kind == "python":
             exec(compile("\n" * (line - 1) + text, str(path), "exec"), names)
@@ -83,6 +84,8 @@ def run(command: str, place: str) -> str:
         return ""
     assert words[0] == "perceptrank", f"{place}: {command} is not a command that this test knows"
     done = CliRunner().invoke(app, words[1:])
-    # 3 and 4 are verdicts of `evaluate`.
-    assert done.exit_code in ((0, 3, 4) if words[1] == "evaluate" else (0,)), f"{place}: {command}\n{done.output}"
+    # 3 and 4 are verdicts.
+    assert done.exit_code in ((0, 3, 4) if words[1] in ("evaluate", "hybrid") else (0,)), (
+        f"{place}: {command}\n{done.output}"
+    )
     return done.output

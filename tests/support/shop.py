@@ -39,6 +39,30 @@ def judged(n_queries, seed, first=1):
     )
 
 
+def write_hits(folder: Path) -> None:
+    """Write what the clauses of a hybrid query returned, grades of most of that, and the pipeline in use."""
+    rng = np.random.default_rng([2026, 100])
+    pipeline = {"normalization": {"technique": "min_max"}, "combination": {"technique": "arithmetic_mean"}}
+    pipeline["combination"]["parameters"] = {"weights": [0.7, 0.3]}
+    body = {"phase_results_processors": [{"normalization-processor": pipeline}]}
+    (folder / "pipeline.json").write_text(json.dumps(body, indent=1) + "\n")
+    with (folder / "hits.csv").open("w") as grades, (folder / "clauses.jsonl").open("w") as clauses:
+        grades.write("query,docid,rating\n")
+        for number in range(1, 301):
+            worth = rng.normal(size=40)
+            text = np.exp(0.5 * (worth + 1.2 * rng.normal(size=40)) + 1.5)
+            vector = 1.0 / (1.0 + np.exp(-0.6 * (worth + 0.5 * rng.normal(size=40))))
+            scores = {"text": text.round(4), "vector": vector.round(5)}
+            best = {name: set(np.argsort(-values)[:15].tolist()) for name, values in scores.items()}
+            for place in sorted(best["text"] | best["vector"]):
+                key = {"query": f"query {number}", "docid": f"p{place}"}
+                own = {name: float(scores[name][place]) for name in scores if place in best[name]}
+                clauses.write(json.dumps(key | {"features": own}) + "\n")
+                if rng.random() < 0.8:
+                    grade = int(np.digitize(worth[place], [0.8, 1.4, 2.0]))
+                    grades.write(f"{key['query']},{key['docid']},{grade}\n")
+
+
 def make_shop(folder: Path) -> None:
     """Write all files of the shop to an empty folder."""
     train, test = judged(60, 1), judged(30, 2, first=1)
@@ -60,6 +84,7 @@ def make_shop(folder: Path) -> None:
                 values = dict(zip(FEATURES, query.X[row].tolist(), strict=True))
                 line = {"qid": int(query.qid), "docid": docid, "features": values}
                 features.write(json.dumps(line) + "\n")
+    write_hits(folder)
     (folder / "weights.json").write_text(json.dumps(WEIGHTS) + "\n")
     now, model, new = pr.FixedRanker(WEIGHTS), pr.ListwisePerceptron(), pr.ListwisePerceptron(transforms="running")
     for name, ranker in {"now": now, "model": model, "new": new}.items():

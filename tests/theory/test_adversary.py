@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
-from support import promises
+from hypothesis import given
+from hypothesis import strategies as st
+from support import promises, twins
 
 import perceptrank as pr
 from perceptrank.theory import bounds, n_rounds, play
@@ -165,3 +167,124 @@ def test_a_costly_stream_in_ap():
 def test_bad_input_of_costly_streams(wrong, message):
     with pytest.raises(ValueError, match=message):
         pr.theory.costly_stream(**wrong)
+
+
+# The simplex
+
+
+def any_learner(kind, rate):
+    return [
+        lambda: pr.MinimaxPerceptron("ndcg"),
+        lambda: pr.SlamPerceptron("ndcg", learning_rate=rate),
+        lambda: pr.ListwisePerceptron(average=False, transforms=None),
+        lambda: pr.ListwisePerceptron(relative_margin=0, average=False, transforms=None),
+        lambda: pr.OnlineListNet(learning_rate=rate),
+    ][kind]()
+
+
+@given(
+    kind=st.integers(0, 4),
+    m=st.integers(2, 5),
+    norm=st.floats(0.0, 3.0),
+    loss=st.floats(0.0, 9.0),
+    measure=st.sampled_from(["ndcg", "ap", "ndcg@1", "ndcg@3"]),
+)
+def test_every_learner_loses_in_full_on_simplices(kind, m, norm, loss, measure):
+    """c_m floor(B(m K / 2 (m - 1), L)) rounds, and a ranker of norm U and surrogate L at most."""
+    diameter = np.sqrt(2 * m / (m - 1))  # of corners at the distance 1 from the centre
+    K = m * (norm * diameter) ** 2 / (2 * (m - 1))
+    allowed = loss + K / 2 + np.sqrt(K * loss + K * K / 4)
+    if allowed < 1:
+        with pytest.raises(ValueError, match="no round to play"):
+            pr.theory.simplex_rounds(1.0, m, comparator=(norm, loss))
+        return
+    learner = any_learner(kind, 0.3)
+    game = pr.theory.play_simplex(learner, comparator=(norm, loss), n_documents=m, measure=measure)
+    assert len(game.stream) == np.floor(allowed * (1 + 1e-12))
+    lost = game.trace.losses(measure)
+    np.testing.assert_allclose(lost, bounds.largest_share(measure, m))
+    assert lost.sum() == pytest.approx(game.lower_bound)
+    u = game.comparator.ranker
+    paid = sum(twins.level_pair(query.X @ u, query.relevance) for query in game.stream)
+    assert np.linalg.norm(u) <= norm * (1 + 1e-9) + 1e-12
+    assert paid <= loss * (1 + 1e-9) + 1e-9
+    assert pr.theory.diameter(game.stream) == pytest.approx(diameter)
+    gaps = [query.X[query.relevance > 0] @ game.separator - query.X @ game.separator for query in game.stream]
+    assert min(np.sort(one)[1] for one in gaps) == pytest.approx(game.margin)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_of_two_documents_of_which_one_is_relevant_no_more_can_be_lost(seed):
+    """The minimax value: Theorem B's weight moved is a whole number, so that its bound may be rounded down."""
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(1, 20), rng.integers(1, 4)
+    X, u = np.round(rng.normal(size=(2 * n, d)), 1), rng.normal(size=d) * rng.lognormal()
+    grades = np.tile([0.0, rng.integers(1, 4)], n)
+    learner = pr.ListwisePerceptron(relative_margin=0, average=False, transforms=None)
+    stream = pr.QueryStream.from_arrays(X, grades, group=[2] * n)
+    trace = learner.learn(stream, "ndcg")
+    L = sum(max(0.0, 1 - (x[1] - x[0]) @ u) for x, moved in zip(X.reshape(n, 2, d), trace.masses, strict=True) if moved)
+    K = (np.linalg.norm(u) * pr.theory.diameter(stream)) ** 2
+    assert (
+        trace.losses("ndcg").sum()
+        <= (1 - 1 / np.log2(3)) * np.floor((L + K / 2 + np.sqrt(K * L + K * K / 4)) * (1 + 1e-9)) + 1e-9
+    )
+
+
+def test_of_two_relevant_documents_more_can_be_lost():
+    """Grades 2 and 1, no ranker but 0, and a surrogate below 1: rounded down, it would allow nothing."""
+    stream = pr.QueryStream.from_arrays([[0.0, 0.0], [1.0, 0.0]], [1, 2])
+    assert (L := pr.theory.cumulative_surrogate([0.0, 0.0], stream)) == pytest.approx(3 / (3 + 1 / np.log2(3)))
+    assert L < 1
+    learner = pr.ListwisePerceptron(relative_margin=0, average=False, transforms=None)
+    assert learner.learn(stream, "ndcg").losses("ndcg").sum() > 0.2
+
+
+@given(m=st.integers(2, 7), cutoff=st.sampled_from([None, 1, 3]), seed=st.integers(0, 99))
+def test_chance_helps_by_a_constant_only(m, cutoff, seed):
+    """If any document is the relevant one with the same chance, every ranking loses 1 - the mean of D(p) on average."""
+    measure, scores = pr.NDCG(cutoff), np.random.default_rng(seed).permutation(m)
+    lost = np.mean([1 - measure(scores, np.arange(m) == i) for i in range(m)])
+    discounts = [1 / np.log2(1 + p) if p <= (cutoff or m) else 0 for p in range(1, m + 1)]
+    assert lost == pytest.approx(1 - np.mean(discounts))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({}, "margin or comparator"),
+        ({"margin": 0.5, "comparator": (1, 1)}, "margin or comparator"),
+        ({"comparator": (0.1, 0.1)}, "no round to play"),
+        ({"comparator": (-1, 1)}, "comparator must be"),
+        ({"margin": 0.5, "rounds": 17}, "at most 16"),
+        ({"margin": 0.5, "n_documents": 1}, "at least 2"),
+        ({"margin": 0.001}, "GB of memory"),
+    ],
+)
+def test_simplices_of_wrong_arguments(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        pr.theory.play_simplex(pr.MinimaxPerceptron(), **wrong)
+
+
+@pytest.mark.parametrize(
+    ("measure", "documents", "gap"),
+    [
+        ("ndcg", 2, 1.0),
+        ("ndcg", 3, 1.33),
+        ("ndcg", 10, 1.80),
+        ("ndcg", 10**6, 2.0),
+        ("ap", 3, 1.33),
+        ("ap", 10, 1.80),
+        ("ndcg@2", 3, 1.33),
+        ("ndcg@5", 10, 1.80),
+        ("ndcg@1", 3, 1.0),
+        ("ndcg@1", 10, 1.0),
+    ],
+)
+def test_the_gap_between_the_bounds(measure, documents, gap):
+    """What Theorem B allows over what an adversary is sure of, at a small margin and a diameter of 1."""
+    share, margin = bounds.largest_share(measure, documents), 1e-4
+    corner = np.sqrt((documents - 1) / (2 * documents))  # the norm that makes the distances 1
+    simplices = share * pr.theory.simplex_rounds(corner, documents, margin=margin)
+    sure = max(simplices, bounds.lower(radius=0.5, margin=margin, measure=measure))
+    assert share / margin**2 / sure == pytest.approx(gap, abs=0.005)

@@ -33,6 +33,82 @@ def test_a_ranking_loses_at_most_a_share_of_the_weight_of_outranked_documents(qu
     assert loss <= bounds.largest_share(named(name, k), len(grades)) * v[outranked].sum() + 1e-12
 
 
+@given(query=judged_scores(min_size=2, max_size=9), measure=MEASURES, order=ORDERS)
+@examples(5)
+def test_outranked_documents_keep_some_of_their_gains(query, measure, order):
+    """Lemma 1″: the outranked take the last places at worst, the best of them the very last."""
+    scores, grades = query
+    (name, k), m = measure, len(query[0])
+    v = twins.slam_weights(scores, grades, name, k, class_order=order)
+    outranked = [i for i in range(m) if any(grades[j] < grades[i] and scores[j] >= scores[i] for j in range(m))]
+    if name == "ap":
+        relevant = grades > 0
+        outranked = [i for i in range(m) if relevant[i] and (~relevant & (scores >= scores[i])).any()]
+        before, n = relevant.sum() - len(outranked), len(outranked)
+        kept = sum((before + a) / (m - n + a) for a in range(1, n + 1)) / relevant.sum()
+    else:
+        gains, ideal = twins.gains(grades), np.sort(twins.gains(grades))[::-1]
+        discounts = [1 / np.log2(1 + p) if p <= (k or m) else 0.0 for p in range(1, m + 1)]
+        kept = np.sort(gains[outranked])[::-1] @ discounts[::-1][: len(outranked)] / (ideal @ discounts)
+    assert 1 - twins.measure(name, scores, grades, k=k) <= v[outranked].sum() - kept + 1e-12
+    assert v[outranked].sum() - kept <= bounds.largest_share(named(name, k), m) * v[outranked].sum() + 1e-12
+
+
+@given(query=judged_scores(min_size=1, max_size=9), k=st.sampled_from([None, 1, 3]))
+@examples(3)
+def test_squared_losses_bound_ndcg(query, k):
+    """1 - NDCG is at most the root of 2 sum D² over Z, times the distance of centred scores and gains."""
+    scores, grades = query
+    discounts = [1 / np.log2(1 + p) for p in range(1, min(k or len(grades), len(grades)) + 1)]
+    gains = twins.gains(grades)
+    ideal = np.sort(gains)[::-1][: len(discounts)] @ discounts
+    for own in (scores, gains + 0.1 * scores):
+        errors = gains - own
+        distance = np.linalg.norm(errors - errors.mean())
+        lost = 1 - twins.measure("ndcg", own, grades, k=k)
+        assert lost <= np.sqrt(2 * np.square(discounts).sum()) / ideal * distance + 1e-9
+
+
+@given(query=judged_scores(min_size=1, max_size=9), k=st.sampled_from([None, 1, 3]))
+@examples(3)
+def test_cross_entropies_bound_ndcg(query, k):
+    """1 - NDCG of gains is at most their sum over Z, times the root of twice the divergence of softmax and gains."""
+    scores, grades = query
+    discounts = [1 / np.log2(1 + p) for p in range(1, min(k or len(grades), len(grades)) + 1)]
+    for gains in (twins.gains(grades), np.exp(grades)):  # the second are those whose shares ListNet learns
+        order = np.lexsort([gains, -scores])  # equal scores in the worst order
+        ideal = np.sort(gains)[::-1][: len(discounts)] @ discounts
+        lost = 1 - gains[order][: len(discounts)] @ discounts / ideal
+        shares, own = gains / gains.sum(), twins.softmax(scores)
+        held = shares > 0
+        divergence = (shares[held] * np.log(shares[held] / own[held])).sum()
+        assert lost <= gains.sum() / ideal * np.sqrt(2 * max(divergence, 0.0)) + 1e-9
+
+
+@given(
+    alpha=st.sampled_from([0.5, 1.0, 2.0, 7.0]),
+    share=st.floats(0.5, 0.99),
+    start=st.integers(0, 3),
+    n=st.integers(50, 400),
+)
+def test_no_chooser_is_better_against_both(alpha, share, start, n):
+    """Whoever ranks loses 1: smaller factors than those of safe averaging are exceeded by a part of the rounds."""
+    a, b = share * (1 + alpha), share * (1 + 1 / alpha)
+    for chooses_mean in (
+        lambda mean, current, t: mean <= alpha * current + start,  # safe averaging
+        lambda mean, current, t: t % (start + 2) == 0,
+        lambda mean, current, t: mean <= current**0.9 + start,
+    ):
+        mean = current = 0
+        for t in range(n):
+            if chooses_mean(mean, current, t):
+                mean += 1
+            else:
+                current += 1
+        # Were both used <= a current + c and used <= b mean + c, then c is at least this.
+        assert max(n - a * current, n - b * mean) >= n * (1 - share) - 1e-9
+
+
 @pytest.mark.parametrize("measure", ["ndcg", "ap", "ndcg:gain=linear"])
 @pytest.mark.parametrize("m", range(2, 9))
 def test_the_share_is_attained_if_the_only_relevant_document_is_last(measure, m):

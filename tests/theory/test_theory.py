@@ -20,14 +20,14 @@ from perceptrank.theory.theorem import SURROGATES
 SLACK = 1 + 1e-9
 
 
-def all_pairs(stream, measure="ndcg"):
-    """(row of the better, row of the worse) for all pairs of a query with different grades."""
+def all_pairs(stream, measure="ndcg", cutoff=0):
+    """(row of the better, row of the worse) for all pairs of a query with different grades, or those of the top."""
     grades = stream.relevance if measure != "ap" else (stream.relevance > 0).astype(float)
     return [
         (i, j)
         for start, stop in zip(stream.offsets[:-1], stream.offsets[1:], strict=True)
         for i, j in product(range(start, stop), repeat=2)
-        if grades[i] > grades[j]
+        if grades[i] > grades[j] and (not cutoff or (grades[start:stop] > grades[i]).sum() < cutoff)
     ]
 
 
@@ -210,18 +210,23 @@ def test_shortest_combinations(n, d, seed):
 
 
 @pytest.mark.kernel
-@given(stream=streams(dtypes=EITHER_PRECISION), seed=st.integers(0, 10**6), measure=st.sampled_from(["ndcg", "ap"]))
-def test_worst_pairs(stream, seed, measure):
+@given(
+    stream=streams(dtypes=EITHER_PRECISION),
+    seed=st.integers(0, 10**6),
+    measure=st.sampled_from(["ndcg", "ap"]),
+    cutoff=st.sampled_from([0, 1, 3]),
+)
+def test_worst_pairs(stream, seed, measure, cutoff):
     weights = np.round(np.random.default_rng(seed).normal(size=stream.n_features), 1)
     n = len(stream)
     gaps, higher, lower = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     arrays = stream.X, stream.relevance, stream.offsets
     scratch = np.empty((5, stream.n_documents + 2)), np.zeros((4, stream.n_documents + 2), dtype=np.int64)
-    assert worst_pairs_pass(measure == "ap", *arrays, weights, gaps, higher, lower, *scratch) == n
+    assert worst_pairs_pass(measure == "ap", cutoff, *arrays, weights, gaps, higher, lower, *scratch) == n
     scores = stream.X.astype(float) @ weights
     for q in range(n):
         rows = range(stream.offsets[q], stream.offsets[q + 1])
-        pairs = [pair for pair in all_pairs(stream, measure) if pair[0] in rows]
+        pairs = [pair for pair in all_pairs(stream, measure, cutoff) if pair[0] in rows]
         if not pairs:
             assert gaps[q] == np.inf
             assert higher[q] == -1

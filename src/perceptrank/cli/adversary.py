@@ -10,7 +10,7 @@ from perceptrank.cli.making import has_setting, make_learner
 from perceptrank.cli.options.shared import AsJson, LearnerSettings, Measure, Pairs
 from perceptrank.cli.terminal.tables import announce_compiling, print_text, show
 
-Version = StrEnum("Version", "sharp paper exact margin")  # the adversary's game
+Version = StrEnum("Version", "sharp paper exact simplex margin")  # the adversary's game
 
 
 def adversary(
@@ -24,14 +24,19 @@ def adversary(
     ] = None,
     radius: Annotated[float, typer.Option(help="Norm of every document.")] = 1.0,
     margin: Annotated[float, typer.Option(help="Margin of the stream.")] = 0.1,
+    comparator: Annotated[
+        str | None,
+        typer.Option(help="Instead of the margin, norm and surrogate U,L of a fixed ranker; plays --version simplex."),
+    ] = None,
     n_documents: Annotated[
-        int | None, typer.Option("--documents", min=2, help="Number of documents per query; by default 3.")
+        int | None, typer.Option("--documents", min=2, help="Number of documents per query; by default 3, or 2.")
     ] = None,
     version: Annotated[
         Version,
         typer.Option(
             help="sharp: 4R²/γ² rounds, each lost by any learner; paper: R²/γ² rounds; exact: as many rounds as the "
-            "bound allows, each with the largest loss; margin: the stream on which a margin costs listwise most."
+            "bound allows, each with the largest loss, for learners that weigh what they saw; simplex: each with the "
+            "largest loss, for any learner; margin: the stream on which a margin costs listwise most."
         ),
     ] = Version.sharp,
     rounds: Annotated[int | None, typer.Option(min=1, help="Play fewer rounds.")] = None,
@@ -50,6 +55,9 @@ def adversary(
 
     Example: perceptrank adversary --algorithm slam --radius 1 --margin 0.05
     """
+    against = None if comparator is None else _parse_comparator(comparator)
+    if against is not None and version not in (Version.sharp, Version.simplex):
+        raise ValueError(f"--comparator is for --version simplex, not for {version.value}")
     algorithm = algorithm or ("listwise" if budget is None else "kernel")
     announce_compiling()
     settings = LearnerSettings(measure=measure, pairs=pairs).given()
@@ -68,25 +76,26 @@ def adversary(
     if version is Version.margin:
         _play_margin(algorithm, learner, margin, n_documents, as_json)
         return
-    n_documents = n_documents or 3
-    game = pr.theory.play(
-        learner,
-        radius=radius,
-        margin=margin,
-        n_documents=n_documents,
-        version=version.value,
-        rounds=rounds,
-        measure=record,
-    )
+    asked: dict[str, Any] = {"radius": radius, "margin": margin, "rounds": rounds, "measure": record}
+    if against is not None:
+        version, asked = Version.simplex, asked | {"margin": None, "comparator": against}
+    if version is Version.simplex:
+        n_documents = n_documents or 2
+        game = pr.theory.play_simplex(learner, n_documents=n_documents, **asked)
+    else:
+        n_documents = n_documents or 3
+        game = pr.theory.play(learner, n_documents=n_documents, version=version.value, **asked)
     (name,) = game.trace.means()
     results = {
         "per round": float(game.trace.losses(name).mean()),
         "lower bound": game.lower_bound,
-        "upper bound": _upper_bound(learner, radius, game.margin, name, n_documents),
+        "upper bound": _upper_bound(learner, radius, game, name, n_documents),
         "margin": game.margin,
     }
-    title = f"against the adversary, radius {radius:g}, margin {margin:g}, {version.value} version"
+    given = f"margin {margin:g}" if against is None else f"comparator {comparator}"
+    title = f"against the adversary, radius {radius:g}, {given}, {version.value} version"
     facts = {"radius": radius, "margin": margin, "version": version.value, "separator": game.separator.tolist()}
+    facts |= {} if against is None else {"margin": game.margin, "comparator": list(against)}
     _show({"algorithm": algorithm}, game.trace, results, title, facts, as_json)
     if not as_json:
         shown = ", ".join(f"{weight:+.3f}" for weight in game.separator[:4])
@@ -156,7 +165,18 @@ def _play_margin(algorithm: str, learner: "pr.Learner", margin: float, n_documen
         )
 
 
-def _upper_bound(learner: "pr.Learner", radius: float, margin: float, measure: str, n_documents: int) -> float | None:
+def _parse_comparator(text: str) -> tuple[float, float]:
+    """Return U and L of "U,L"."""
+    try:
+        norm, loss = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--comparator must be two numbers like 10,25, norm and surrogate, got {text!r}") from None
+    return norm, loss
+
+
+def _upper_bound(
+    learner: "pr.Learner", radius: float, game: "pr.theory.Game", measure: str, n_documents: int
+) -> float | None:
     """Return what the learner's theorem allows, if it has one on the rankings that it shows, of features as sent.
 
     All queries have one relevant document, whose weight is 1 whatever measure is learned: so what is lost in another
@@ -167,4 +187,7 @@ def _upper_bound(learner: "pr.Learner", radius: float, margin: float, measure: s
     if learner.theorem.surrogate is None or (learner.average and not learner.theorem.extra):
         return None
     share = 1.0 if learner.theorem.extra else pr.theory.bounds.largest_share(measure, n_documents)
-    return share * learner.guarantee(radius=radius, margin=margin)
+    if game.comparator is None:
+        return share * learner.guarantee(radius=radius, margin=game.margin)
+    diameter = radius * (2 * n_documents / (n_documents - 1)) ** 0.5
+    return share * learner.guarantee(diameter=diameter, comparator=(game.comparator.norm, game.comparator.loss))

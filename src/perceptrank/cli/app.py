@@ -18,8 +18,8 @@ from perceptrank.cli.terminal.streams import complain, discard, finish, prepare
 
 # In the order of the help; perceptrank.cli.NAME has a function of that name.
 _PANELS = {
-    "A shop's day": ("learn", "evaluate", "show", "export", "serve"),
-    "Clicks and data": ("judge", "position-bias", "convert", "datasets", "rank", "parity", "simulate"),
+    "A shop's day": ("learn", "evaluate", "show", "export", "hybrid", "serve"),
+    "Clicks and data": ("judge", "position-bias", "split", "convert", "datasets", "rank", "parity", "simulate"),
     "Research and set-up": ("reproduce", "compare", "algorithms", "bound", "adversary", "warm-up", "cite"),
 }
 _NAMES = {name: panel for panel, names in _PANELS.items() for name in names}

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, Self
 
 import typer
 
@@ -61,8 +61,10 @@ def bound(
     start = time.perf_counter()
     with ProgressBar("reading") as bar:
         stream = _stream(reading, names_of_transforms, bar)
-        best = pr.theory.margin(stream, measure, tolerance=tolerance)
-    facts = _Facts(stream, measure, best)
+        pairs: dict[int | None, _Pairs] = {None: _Pairs.of(stream, measure, None, tolerance)}
+        for cutoff in {learner.theorem.cutoff for learner in learners.values()} - {None}:
+            pairs[cutoff] = _Pairs.of(stream, measure, cutoff, tolerance)
+    facts = _Facts(stream, measure, pairs)
     result = pr.compare(learners, stream, measure, n_threads=reading.n_threads)
     losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
     rows = [facts.row(name, learner, float(losses[name][-1])) for name, learner in learners.items()]
@@ -116,12 +118,32 @@ def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "pr.Sc
     return kept
 
 
-class _Facts:
-    """Margin, radius, diameter and weight ratio of a stream, and the bounds that follow."""
+class _Pairs(NamedTuple):
+    """Margin and diameter of the pairs that a theorem is about."""
 
-    def __init__(self, stream: "pr.Scan | list[pr.QueryStream]", measure: str, best: "pr.theory.Margin") -> None:
-        self.stream, self.measure, self.best = stream, measure, best
-        self.radius, self.diameter = pr.theory.radius(stream), pr.theory.diameter(stream, measure)
+    best: "pr.theory.Margin"
+    diameter: float
+
+    @classmethod
+    def of(cls, stream: "pr.Scan | list[pr.QueryStream]", measure: str, cutoff: int | None, tolerance: float) -> Self:
+        best = pr.theory.margin(stream, measure, cutoff=cutoff, tolerance=tolerance)
+        return cls(best, pr.theory.diameter(stream, measure, cutoff=cutoff))
+
+    def as_plain(self) -> dict[str, Any]:
+        return {
+            "separable": self.best.separable,
+            "margin": [self.best.lower, self.best.upper],
+            "diameter": self.diameter,
+        }
+
+
+class _Facts:
+    """Margins, radius, diameters and weight ratio of a stream, and the bounds that follow."""
+
+    def __init__(self, stream: "pr.Scan | list[pr.QueryStream]", measure: str, pairs: dict[int | None, _Pairs]) -> None:
+        self.stream, self.measure, self.pairs = stream, measure, pairs
+        self.best, self.diameter = pairs[None]
+        self.radius = pr.theory.radius(stream)
         self.weight_ratio = pr.theory.bounds.weight_ratio(measure, stream)
         self.longest = max(int((block.offsets[1:] - block.offsets[:-1]).max()) for block in stream)
         # Those of the paper are for queries of equal weight.
@@ -133,7 +155,8 @@ class _Facts:
         """The best fixed ranker for the learner's constant, and the one that ranks all documents alike."""
         import numpy as np
 
-        constant = learner.guarantee(diameter=self.diameter, radius=self.radius, margin=1)
+        diameter = self.pairs[learner.theorem.cutoff].diameter
+        constant = learner.guarantee(diameter=diameter, radius=self.radius, margin=1)
         surrogate = learner.theorem.surrogate or ""
         best = pr.theory.comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
         nothing = np.zeros(next(iter(self.stream)).n_features)
@@ -142,17 +165,18 @@ class _Facts:
 
     def row(self, name: str, learner: "pr.Learner", loss: float) -> dict[str, Any]:
         """A learner's loss and promises."""
-        sizes: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius, "n_documents": self.longest}
-        if self.best.separable:
-            against: dict[str, Any] = {"margin": self.best.lower}
+        best, diameter = self.pairs[learner.theorem.cutoff]
+        sizes: dict[str, Any] = {"diameter": diameter, "radius": self.radius, "n_documents": self.longest}
+        if best.separable:
+            against: dict[str, Any] = {"margin": best.lower}
             certificate = learner.certificate(**against, **sizes)
         else:
             certificates = [
                 (learner.certificate(comparator=comparator, **sizes), comparator)
                 for comparator in self.comparators(learner)
             ]
-            certificate, best = min(certificates, key=lambda pair: pair[0].promises[-1].bound)
-            against = {"comparator": best}
+            certificate, nearest = min(certificates, key=lambda pair: pair[0].promises[-1].bound)
+            against = {"comparator": nearest}
         promised = {promise.name: promise.bound for promise in certificate.promises}
         return {
             "name": name,
@@ -167,10 +191,9 @@ class _Facts:
     def as_plain(self) -> dict[str, Any]:
         return {
             "measure": str(pr.parse(self.measure)),
-            "separable": self.best.separable,
-            "margin": [self.best.lower, self.best.upper],
+            **self.pairs[None].as_plain(),
             "radius": self.radius,
-            "diameter": self.diameter,
+            "top": {str(cutoff): pairs.as_plain() for cutoff, pairs in self.pairs.items() if cutoff},
             "v_max": self.weight_ratio,
             "algorithm_2_as_in_the_paper": self._paper(),
             "lower_bound_of_any_learner": self._lower(),
@@ -189,6 +212,16 @@ class _Facts:
             return None
         return pr.theory.bounds.lower(radius=self.radius, margin=self.best.upper, measure=self.measure)
 
+    def _of_top(self) -> str:
+        """Say which margin counts for learners that move only what belongs in the first places."""
+        shown = ""
+        for cutoff, (best, diameter) in self.pairs.items():
+            if cutoff:
+                found = f"best margin {best.lower:.6g} to {best.upper:.6g}" if best.separable else "not separable"
+                shown += f"Pairs with a document that belongs in the first {cutoff} places: {found}, D = {diameter:.4g}"
+                shown += " (for listwise without a margin, with violators=uniform or top, and slam).\n"
+        return shown
+
     def __str__(self) -> str:
         sizes = f"R = {self.radius:.4g}, D = {self.diameter:.4g}, v_max = {self.weight_ratio:.4g}"
         if self.best.separable:
@@ -197,7 +230,7 @@ class _Facts:
                 if is_wide()
                 else "--json has more."
             )
-            return (
+            return self._of_top() + (
                 f"best margin: {self.best.lower:.6g} to {self.best.upper:.6g}; {sizes}. With the paper's constant, "
                 f"Algorithm 2 at its rate: {as_text(self._paper(), _BOUND)}. What any learner can be made to lose on "
                 f"some stream of this radius and margin: {as_text(self._lower(), _BOUND)}.\n"
@@ -206,7 +239,7 @@ class _Facts:
             )
         verdict = "not separable" if self.best.separable is False else "not found to be separable"
         proof = f": {len(self.best.shares)} pairs combine to a vector of length {self.best.upper:.2g}"
-        return (
+        return self._of_top() + (
             f"{verdict}{proof if self.best.separable is False else ''}; {sizes}. Bounds compare with the best fixed "
             "ranker in hindsight.\nA bound near or above the number of queries says nothing: then ranking all "
             "documents alike is the best comparator for the surrogate."

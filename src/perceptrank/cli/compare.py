@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.making import has_setting, kinds_of, make_learner, parse_rates
+from perceptrank.cli.making import has_setting, kinds_of, load_contenders, make_learner, parse_rates
 from perceptrank.cli.options.cluster import Cluster, check_files
 from perceptrank.cli.options.files import Reads, What, Writes
 from perceptrank.cli.options.reading import ClickReading, Reading
@@ -43,6 +43,14 @@ _FEWEST_COLUMNS = 3
 class Orders:
     """Options of several orders."""
 
+    vali: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Queries to choose a learning rate of each learner by, and among candidates of --contenders.",
+        ),
+        Reads(What.data),
+    ] = None
     test: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE", help="Held-out queries, to rank after each pass; may be repeated."),
@@ -52,7 +60,8 @@ class Orders:
         int | None,
         typer.Option(
             min=1,
-            help="Number of random orders of the queries, one pass each; by default 10 with --test, --csv or --latex.",
+            help="Number of random orders of the queries, one pass each; by default 10 with --test, --vali, --csv or "
+            "--latex.",
         ),
     ] = None
     seeds: Annotated[str | None, typer.Option(help="Seeds of the orders, such as 3,5,8; by default 0,1,2,…")] = None
@@ -62,7 +71,8 @@ class Orders:
     @property
     def are_given(self) -> bool:
         """True if any of the options is given."""
-        return any(option is not None for option in (self.test, self.orders, self.seeds, self.csv, self.latex))
+        options = self.test, self.vali, self.orders, self.seeds, self.csv, self.latex
+        return any(option is not None for option in options)
 
     def chosen_seeds(self) -> list[int]:
         """Return the seed of each order."""
@@ -79,7 +89,7 @@ class Orders:
         return seeds
 
 
-Learners: TypeAlias = "dict[str, pr.Learner]"
+Learners: TypeAlias = dict[str, Any]
 
 
 def _compare_orders(
@@ -89,7 +99,8 @@ def _compare_orders(
     seeds = orders.chosen_seeds()
     with ProgressBar("reading") as bar:
         stream = _whole(reading, bar)
-    test = _held_out(reading, orders.test, stream) if orders.test else None
+    test = _held_out(reading, "--test", orders.test, stream) if orders.test else None
+    vali = _held_out(reading, "--vali", orders.vali, stream) if orders.vali else None
     done = 0
     with ProgressBar("comparing") as bar:
 
@@ -99,7 +110,7 @@ def _compare_orders(
             bar(done, len(seeds) * len(stream))
 
         options: dict[str, Any] = {"n_threads": reading.n_threads, "on_block": advance, "on_error": "drop"}
-        return pr.compare(learners, stream, recorded, test=test, orders=seeds, **options)
+        return pr.compare(learners, stream, recorded, test=test, vali=vali, orders=seeds, **options)
 
 
 def _whole(reading: Reading, bar: ProgressBar) -> "pr.QueryStream":
@@ -111,7 +122,7 @@ def _whole(reading: Reading, bar: ProgressBar) -> "pr.QueryStream":
     return pr.QueryStream.concatenate(list(reading.blocks(bar)))
 
 
-def _held_out(reading: Reading, files: list[str], stream: "pr.QueryStream") -> "Iterator[pr.QueryStream]":
+def _held_out(reading: Reading, option: str, files: list[str], stream: "pr.QueryStream") -> "Iterator[pr.QueryStream]":
     """Yield held-out queries; whether learners will be able to rank them is found out before they learn."""
     blocks = replace(reading, files=list(files)).blocks(_nothing)
     first = next(blocks, None)
@@ -119,7 +130,7 @@ def _held_out(reading: Reading, files: list[str], stream: "pr.QueryStream") -> "
         return iter(())
     if first.feature_names is None and stream.feature_names is None and first.n_features != stream.n_features:
         raise ValueError(
-            f"--test must have the {stream.n_features} features of the queries to learn from, got {first.n_features} "
+            f"{option} must have the {stream.n_features} features of the queries to learn from, got {first.n_features} "
             f"in {files[0]}; --n-features sets the number for both"
         )
     return chain([first], blocks)
@@ -135,7 +146,10 @@ def _show_orders(result: "pr.Comparison", seed: int) -> None:
     for name, letter in result.letters.items():
         row = {"": letter, "name": name}
         for on, measure in columns:
-            standing = standings[on, measure][name]
+            standing = standings[on, measure].get(name)
+            if standing is None:  # fitted to all queries at once
+                row[f"{on} {measure}"] = "-"
+                continue
             spread = f" ± {standing.spread:.4f}" if several else ""
             row[f"{on} {measure}"] = f"{standing.mean:.4f}{spread} {joined(marks(result, standing))}".rstrip()
         rows.append(row)
@@ -147,6 +161,9 @@ def _show_orders(result: "pr.Comparison", seed: int) -> None:
     print_rows(rows, f"{learners}, {orders} of {result.n_queries:,} queries{held_out}, best first")
     spread = "±: standard deviation over orders; " if several else ""
     print(f"{spread}letters: learners that are significantly worse, at a simultaneous confidence of 95 %.")
+    for name, means in result.tuned.items():
+        if len(means) > 1:
+            print(f"{name} was chosen among {len(means)} by --vali: {result.measures[0]} {means[name]:.4f}")
 
 
 _REFRESH_SECONDS = 0.25
@@ -163,6 +180,15 @@ def compare(
         typer.Option(
             help="Learning rates, for learners that depend on them: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number)."
         ),
+    ] = None,
+    contenders: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.py",
+            help="Python file with a dictionary `contenders` of names and models, such as LGBMRanker(), or lists of "
+            "candidates for --vali; may be repeated.",
+        ),
+        Reads(),
     ] = None,
     settings: LearnerSettings,
     record: Record = None,
@@ -182,15 +208,28 @@ def compare(
 
     Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
 
+    With --vali, the learning rate of each learner is the one of --learning-rate that ranks these queries best.
+
     Example: perceptrank compare train.txt --test test.txt --orders 10 --latex table.tex --plot curves.pdf
+
+    Example: perceptrank compare train.txt --vali vali.txt --test test.txt --learning-rate 1e-3:1:4
+
+    Example: perceptrank compare train.txt --test test.txt --contenders trees.py
     """
     from perceptrank.measures import parse_all
 
     cluster.check()
     rates = [] if learning_rate is None else parse_rates(learning_rate)
-    learners = _learners(algorithm or ["all"], rates, settings.given())
+    learners = _learners(algorithm or ["all"], rates, settings.given(), grouped=orders.vali is not None)
+    for path in contenders or ():
+        others = load_contenders(path)
+        if twice := learners.keys() & others.keys():
+            raise ValueError(f"{path}: the name {min(twice)!r} of a contender is taken")
+        learners |= others
     recorded = parse_all(record or DEFAULT_RECORD)
     start = time.perf_counter()
+    if contenders and cluster.is_used:
+        raise ValueError("--contenders are run on this machine: leave out --dask and --scheduler")
     if orders.are_given and cluster.is_used:
         raise ValueError("several orders are run on this machine: leave out --dask and --scheduler")
     if orders.are_given:
@@ -256,25 +295,30 @@ def _compare_on(
         return compare_on(learners, reading.files, recorded, client, on_error="drop", progress=bar, **reading.options())
 
 
-def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> Learners:
-    """Make each learner, once for every rate if its rankings depend on that."""
+def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any], *, grouped: bool) -> Learners:
+    """Make each learner, once for every rate if its rankings depend on that; `grouped`, these are candidates."""
     names = sorted(pr.algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
     unknown = [key for key in settings if not any(has_setting(name, key) for name in names)]
     if unknown:
         raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
-    learners: dict[str, pr.Learner] = {}
+    learners: Learners = {}
     for name in names:
         own = {key: value for key, value in settings.items() if has_setting(name, key)}
-        wanted = {name: own}
+        wanted = {"": own}
         depends = any(kind.depends_on_rate for kind in kinds_of(name)) or own.get("margin") is not None
         if rates and (depends or len(names) == 1):
-            wanted = {f"{name} {rate:g}": own | {"learning_rate": rate} for rate in rates}
+            wanted = {f"{rate:g}": own | {"learning_rate": rate} for rate in rates}
         try:
-            learners |= {called: make_learner(name, chosen) for called, chosen in wanted.items()}
+            made = {rate: make_learner(name, chosen) for rate, chosen in wanted.items()}
         except ValueError as error:
             if "all" not in chosen:
                 raise
             warnings.warn(f"{name} is skipped: {describe(error)}", stacklevel=2)
+            continue
+        if grouped and "" not in made:
+            learners[name] = made
+        else:
+            learners |= {f"{name} {rate}".rstrip(): learner for rate, learner in made.items()}
     if not learners:
         raise ValueError("no learner accepts these settings")
     return learners

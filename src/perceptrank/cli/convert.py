@@ -54,7 +54,7 @@ def convert(
     to: Annotated[
         To | None,
         typer.Option(
-            help="Format to write. By default it follows from the name: .parquet; .txt, .letor, .svm, …; else a store."
+            help="Format to write. By default that of the name: .parquet; .csv; .txt, .letor, .svm, …; else a store."
         ),
     ] = None,
     append: Annotated[bool, typer.Option("--append", help="Add to an existing store.")] = False,
@@ -78,7 +78,7 @@ def convert(
     logs: ClickLogs,
     as_json: AsJson = False,
 ) -> None:
-    """Convert between LETOR text, stores and Parquet, and from tables and logs of clicks, in constant memory.
+    """Convert between LETOR text, stores, Parquet and CSV, and from tables and logs of clicks, in constant memory.
 
     A store converted to itself has its segments merged into one, comments included.
 
@@ -161,6 +161,10 @@ def write(blocks: "Iterator[pr.QueryStream]", writing: Writing) -> None:
         raise FileExistsError(f"{path} exists already; --overwrite replaces it")
     if kind == "parquet":
         pr.write_parquet(blocks, path, layout=writing.layout)
+    elif kind == "csv":
+        from perceptrank.io.tables.copying import write_csv
+
+        write_csv(blocks, writing.destination)
     else:
         pr.write_letor(blocks, path, sparse=writing.sparse, zero_based=writing.zero_based)
 

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from perceptrank.cli.making import load_ranker, split_models
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import ClickReading, needed_names
 from perceptrank.cli.options.shared import AsJson, Record
+from perceptrank.cli.runs import share_held_out
 from perceptrank.cli.terminal.streams import say
 from perceptrank.cli.terminal.tables import ProgressBar, interval, is_wide, plain, print_json, print_rows, show
 
@@ -46,11 +48,16 @@ def evaluate(
         float, typer.Option(min=0, help="Largest acceptable drop of the mean; by default a model must be better.")
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = _CONFIDENCE,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="Only the queries that the models held out by 'learn --hold-out'.")
+    ] = False,
     page: Annotated[Path | None, typer.Option(help="HTML page to write the results to."), Writes()] = None,
     reading: ClickReading,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a model on queries that it has not learned from; or several, and decide if one may replace the first.
+    """Measure a model on judged queries, or compare several and decide if one may replace the first.
+
+    Give queries that the models have not learned from: those of 'perceptrank split', or --held-out.
 
     A log of clicks without grades decides too, if its lists were randomised: --record preferences or clicks@3.
 
@@ -62,6 +69,7 @@ def evaluate(
     models, files = split_models(model, reading.files)
     reading = replace(reading, files=files)
     rankers = {path: load_ranker(path) for path in models}
+    holding = HeldOut({path: share_held_out(path) for path in models}, only=held_out)
     if len(rankers) == 1:
         options = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page}
         options |= {"--confidence": None if confidence == _CONFIDENCE else confidence}
@@ -69,14 +77,16 @@ def evaluate(
             raise ValueError(
                 f"{', '.join(several)}: needs several models, of which the first is live; got only {model}"
             )
-        _evaluate_one(model, rankers[model], record, reading, start, as_json=as_json)
+        _evaluate_one(model, rankers[model], record, reading, holding, start, as_json=as_json)
         return
     labels, reading = _labels(by, rankers, reading)
     kept = worst or (_KEPT if page is not None else 0)
     with ProgressBar("evaluating") as bar:
         result = pr.evaluate(
             rankers,
-            reading.blocks(bar, names=None if by else needed_names(*rankers.values())),
+            holding.watch(
+                reading.blocks(bar, names=None if by else needed_names(*rankers.values()), only=holding.only)
+            ),
             record,
             by=labels,
             margin=margin,
@@ -86,9 +96,12 @@ def evaluate(
     if page is not None:
         result.save_page(page, by=by or "")
     if as_json:
-        print_json(result.as_plain() | {"by": by, "seconds": round(time.perf_counter() - start, 3)})
+        print_json(
+            result.as_plain()
+            | {"by": by, "held_out_by": holding.sure(), "seconds": round(time.perf_counter() - start, 3)}
+        )
     else:
-        show_decision(result, by=by, n_worst=worst or 0)
+        show_decision(result, holding.note(), by=by, n_worst=worst or 0)
     if code := exit_code(result.answer):
         raise typer.Exit(code)
 
@@ -116,10 +129,18 @@ def _labels(by: str | None, rankers: "dict[str, pr.Learner]", reading: ClickRead
 
 
 def _evaluate_one(
-    model: str, ranker: "pr.Learner", record: list[str] | None, reading: ClickReading, start: float, *, as_json: bool
+    model: str,
+    ranker: "pr.Learner",
+    record: list[str] | None,
+    reading: ClickReading,
+    holding: "HeldOut",
+    start: float,
+    *,
+    as_json: bool,
 ) -> None:
     with ProgressBar("evaluating") as bar:
-        trace = pr.evaluate(ranker, reading.blocks(bar, names=needed_names(ranker)), record)
+        blocks = reading.blocks(bar, names=needed_names(ranker), only=holding.only)
+        trace = pr.evaluate(ranker, holding.watch(blocks), record)
     rows: list[dict[str, Any]] = []
     for measure in trace.measures:
         mean = plain(trace.mean(measure))
@@ -131,7 +152,12 @@ def _evaluate_one(
         counts = (values < 0) | (values >= 0)  # not those that are NaN
         counted = int((counts if trace.query_weights is None else counts & (trace.query_weights > 0)).sum())
         rows.append({"measure": str(measure), "mean": mean, "low": low, "high": high, "counted": counted})
-    extra = {"model": model, "queries": len(trace), "seconds": round(time.perf_counter() - start, 3)}
+    extra = {
+        "model": model,
+        "queries": len(trace),
+        "held_out_by": holding.sure(),
+        "seconds": round(time.perf_counter() - start, 3),
+    }
     shown = [
         {
             "measure": row["measure"],
@@ -141,7 +167,53 @@ def _evaluate_one(
         }
         for row in rows
     ]
-    show(rows, title=f"{model} on {len(trace):,} queries", as_json=as_json, extra=extra, shown=shown)
+    kind = "held-out" if holding.sure() else "judged" if "relevance" in holding.columns else "logged"
+    show(rows, title=f"{model} on {len(trace):,} {kind} queries", as_json=as_json, extra=extra, shown=shown)
+
+
+class HeldOut:
+    """Queries that models are known not to have learned from, by the shares that they held out."""
+
+    def __init__(self, shares: dict[str, float], *, only: bool) -> None:
+        self._shares = shares
+        self._highest = 0.0  # place of a query that was seen; those below a model's share were held out
+        self._least = min((share for share in shares.values() if share), default=0.0)
+        self.columns: Any = ()
+        if only and not self._least:
+            raise ValueError(
+                f"--held-out: {', '.join(shares)} did not hold out queries; learn from nothing with --hold-out 0.2"
+            )
+        self.only = self._is_held_out if only else None
+
+    def _is_held_out(self, block: "pr.QueryStream") -> Any:
+        from perceptrank.stream.splitting import held_out
+
+        return held_out(block, self._least)
+
+    def watch(self, blocks: "Iterator[pr.QueryStream]") -> "Iterator[pr.QueryStream]":
+        """Yield the blocks that have queries, and look at what these are."""
+        from perceptrank.stream.splitting import draw_places, group_names
+
+        for block in blocks:
+            if len(block):
+                self.columns = block.columns
+                if self._least:
+                    self._highest = max(self._highest, float(draw_places(group_names(block)).max()))
+                yield block
+
+    def sure(self) -> list[str]:
+        """Return the models that held out all queries that were seen."""
+        return [model for model, share in self._shares.items() if share > self._highest]
+
+    def note(self) -> str:
+        """Say for which models it is known that the queries are new."""
+        from perceptrank.evaluation.decision import NOT_CHECKED
+
+        others = ", ".join(model for model in self._shares if model not in self.sure())
+        known = ", ".join(self.sure())
+        if known and others:
+            return f"held out by {known}; it is not checked whether {others} has learned from them"
+        return f"held out by {known}" if known else NOT_CHECKED
 
 
 _NO, _UNDECIDED = 3, 4
@@ -153,9 +225,8 @@ def exit_code(answer: str) -> int:
     return {"yes": 0, "no": _NO}.get(answer, _UNDECIDED)
 
 
-def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> None:
+def show_decision(result: "pr.Evaluation", note: str, *, by: str | None, n_worst: int) -> None:
     """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
-    from perceptrank.evaluation.decision import NOT_CHECKED
     from perceptrank.evaluation.off_policy import describe_policies
 
     percent = f"{result.confidence * 100:g}% interval"
@@ -163,7 +234,7 @@ def show_decision(result: "pr.Evaluation", *, by: str | None, n_worst: int) -> N
         {"model": name} | {str(measure): plain(result.mean(name, measure)) for measure in result.measures}
         for name in result.traces
     ]
-    print_rows(means, f"{len(result.traces)} models on {len(result):,} {result.unit}; {NOT_CHECKED}")
+    print_rows(means, f"{len(result.traces)} models on {len(result):,} {result.unit}; {note}")
     if result.policies:
         say(describe_policies(result.policies).capitalize())
     rows = []

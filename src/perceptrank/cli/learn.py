@@ -1,19 +1,22 @@
 """The command `learn`."""
 
 import time
-from dataclasses import asdict, dataclass
+import warnings
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.making import make_learner, setting_in, weights_of
+from perceptrank.cli.incumbent import Incumbent, library_of_trees, look_ahead, read_incumbent, say_if_below
+from perceptrank.cli.making import make_learner, setting_in
 from perceptrank.cli.options.cluster import Sharing, check_files
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import ClickReading, Reading
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
-from perceptrank.cli.runs import Run, fingerprint_of_file
+from perceptrank.cli.runs import Run, fingerprint_of_source
 from perceptrank.cli.terminal.streams import complain, say
 from perceptrank.cli.terminal.tables import ProgressBar, plain, show
 
@@ -28,11 +31,12 @@ class Keeping:
     panel: ClassVar[str] = "Files"
     save: Annotated[Path | None, typer.Option(help="File to save the model to (JSON)."), Writes()] = None
     start_from: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--from",
-            help="Model to continue from, or weights to start from: JSON with names and weights, or a linear model of "
-            "Solr, Elasticsearch or OpenSearch.",
+            metavar="FILE|column:NAME",
+            help="What ranks today, to start from: weights as JSON, a linear model of Solr, Elasticsearch or "
+            "OpenSearch, trees of LightGBM, XGBoost or RankLib, or a column with scores; or a model to continue.",
         ),
         Reads(becomes="save"),
     ] = None
@@ -56,7 +60,7 @@ class Keeping:
         """Raise now, not after all is learned, if something cannot be kept."""
         if self.save is None and (self.checkpoint is not None or self.resume):
             raise ValueError("--checkpoint and --resume need --save FILE")
-        both = [path for path in (self.save, self.start_from) if path is not None and path.exists()]
+        both = [Path(path) for path in (self.save, self.start_from) if path is not None and Path(path).exists()]
         if self.resume and len(both) == 2 and both[0].samefile(both[1]):
             raise ValueError(
                 f"{self.save} is both --from and --save: use --from to begin a run, or --resume to continue one"
@@ -101,6 +105,16 @@ def learn(
     settings: LearnerSettings,
     record: Record = None,
     keeping: Keeping,
+    hold_out: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.9,
+            help="Share of the queries not to learn from, chosen by their names: the same ones in every file and run. "
+            "The model is measured on them at the end.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
     reading: ClickReading,
     sharing: Sharing,
     as_json: AsJson = False,
@@ -115,6 +129,7 @@ def learn(
     """
     from perceptrank.learners.learning import advance, check_log, kinds_of_lists, learn_stream, takes_clicks
     from perceptrank.measures import parse_all
+    from perceptrank.stream.splitting import held_out
 
     keeping.check()
     sharing.check()
@@ -122,33 +137,53 @@ def learn(
         raise ValueError("--checkpoint and --resume count queries: with Dask, --keep-epochs FOLDER keeps each epoch")
     if sharing.is_used and keeping.alerts:
         raise ValueError("--alerts follows the order of one pass over the queries, which Dask does not have")
+    if sharing.is_used and hold_out:
+        raise ValueError("--hold-out does not apply to shards: `perceptrank split` writes files to learn from")
+    if hold_out:
+        reading.check_rereadable("--hold-out")
     measures = parse_all(record or DEFAULT_RECORD)
-    learner, run, traces = _begin(algorithm, settings.given(learning_rate=learning_rate), measures, keeping)
+    only = (lambda block: ~held_out(block, hold_out)) if hold_out else None
+    bar = ProgressBar("learning")
+    ahead, all_blocks = None, None
+    if not sharing.is_used and library_of_trees(keeping.start_from):
+        ahead, all_blocks = look_ahead(reading.blocks(bar, every=keeping.checkpoint, only=only))
+    incumbent = None
+    if keeping.start_from is not None:
+        incumbent = read_incumbent(keeping.start_from, may_learn=algorithm is None, ahead=ahead)
+    chosen = "listwise" if sharing.is_used and incumbent is not None and algorithm is None else algorithm
+    given = settings.given(learning_rate=learning_rate)
+    learner, run, traces = _begin(chosen, given, measures, keeping, incumbent, ahead)
+    run.hold_out(hold_out or 0.0, keeping.save)
     if reading.zero_missing:  # in the model file, so that the service does the same
         learner.adopt(learner.model.with_zero_missing())
     if sharing.is_used:
         of_shards = None if record is None and takes_clicks(learner) else measures
         _learn_from_shards(learner, of_shards, reading, sharing, keeping, as_json=as_json)
         return
-    weights = None if learner.n_queries or keeping.start_from is None else weights_of(keeping.start_from)
+    weights = None if learner.n_queries or incumbent is None else incumbent.weights
+    starts: list[pr.Trace] = []
     start = time.perf_counter()
     first = learner.n_queries
     n_documents = 0
     kinds: set[str] = set()
-    with ProgressBar("learning") as bar:
+    with bar:
         try:
-            blocks = reading.blocks(bar, every=keeping.checkpoint, names=learner.model.needed_names)
+            names = learner.model.needed_names
+            blocks = all_blocks or reading.blocks(bar, every=keeping.checkpoint, names=names, only=only)
             for block in run.rest(blocks, keeping.save):
                 if not takes_clicks(learner):
                     traces.append(learner.learn(block, measures))
                 else:
                     is_recorded = record is not None or "relevance" in block.columns
-                    if not is_recorded and (keeping.plot is not None or keeping.alerts):
-                        raise ValueError("--plot and --alerts need grades to measure rankings with: there are none")
+                    if not is_recorded and (keeping.plot is not None or keeping.alerts or hold_out):
+                        options = "--plot, --alerts and --hold-out"
+                        raise ValueError(f"{options} need grades to measure rankings with: there are none")
                     kinds |= kinds_of_lists(learner, block)
                     traces.append(advance(learner, learn_stream, block, measures if is_recorded else None))
+                if incumbent is not None and incumbent.ranker is not learner and traces[-1].measures:
+                    starts.append(incumbent.trace(block, measures))
                 if weights is not None and block.feature_names:
-                    _say_what_starts_at_zero(block.feature_names, weights, keeping.start_from)
+                    _say_what_is_without_weight(block.feature_names, weights, keeping.start_from)
                     weights = None
                 n_documents += block.n_documents
                 if keeping.checkpoint and (learner.n_queries - run.first) % keeping.checkpoint == 0:
@@ -174,18 +209,45 @@ def learn(
         changes = whole.changes() if keeping.alerts else []
         keeping.draw(whole, changes)
         row = {"algorithm": learner.name, **_means(whole), "queries": len(whole), "updates": whole.n_updates}
+    rows = [row]
+    if starts:
+        before = pr.Trace.concatenate(starts)
+        rows.append({"algorithm": "its start", **_means(before), "queries": len(before), "updates": 0})
     facts: dict[str, Any] = {"model": repr(learner), "queries": n_queries, "documents": n_documents}
     if keeping.alerts:
         facts["changes"] = [asdict(change) for change in changes]
+    kept_apart = _measure_held_out(learner, measures, reading, run) if hold_out else None
+    if kept_apart is not None:
+        facts["held_out"] = {"queries": len(kept_apart), **_means(kept_apart)}
     if traces or as_json:
         title = "Learned from clicks" if traces and not whole.measures else "Ranked, measured, then learned from"
-        keeping.report([row], title, facts, start, as_json=as_json)
-    if getattr(learner, "production", "") is None and not as_json:
+        keeping.report(rows, title, facts, start, as_json=as_json)
+    if kept_apart is not None and not as_json:
+        means = ", ".join(f"{name} {mean:.4f}" for name, mean in _means(kept_apart).items() if mean is not None)
+        say(f"{len(kept_apart):,} held-out queries: {means}")
+    if starts and not as_json:
+        say_if_below(whole, before, measures[0])
+    if takes_clicks(learner) and getattr(learner, "production", "") is None and not as_json:
         say("started from nothing; --set production=FEATURE starts from the ranker whose score that feature has")
     if traces and keeping.alerts and not as_json:
         alarms = [str(change) for change in changes] or ["no alarm, rankings have not become worse"]
         for alarm in alarms:
             say(f"{whole.measures[0]}: {alarm}")
+
+
+def _measure_held_out(learner: "pr.Learner", measures: Any, reading: ClickReading, run: Run) -> "pr.Trace":
+    """Read the files once more, and measure the model on the queries that it has not learned from."""
+    from perceptrank.stream.splitting import held_out
+
+    again = replace(reading, quiet=True)
+    with ProgressBar("measuring held-out queries") as bar, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said when they were read first
+        blocks = again.blocks(bar, names=learner.model.needed_names, only=lambda block: held_out(block, run.held_out))
+        filled = (block for block in blocks if len(block))
+        first = next(filled, None)
+        if first is None:
+            raise ValueError("--hold-out leaves no query to measure on: give a larger share, or more queries")
+        return pr.evaluate(learner, chain([first], filled), measures)
 
 
 def _learn_from_shards(
@@ -247,37 +309,49 @@ def _means(trace: "pr.Trace") -> dict[str, Any]:
     return {str(measure): plain(trace.mean(measure)) for measure in trace.measures}
 
 
-def _say_what_starts_at_zero(names: tuple[str, ...], weights: dict[str, float], path: Path | None) -> None:
+def _say_what_is_without_weight(names: tuple[str, ...], weights: dict[str, float], path: str | None) -> None:
     without = [name for name in names if name not in weights]
     if without:
         shown = ", ".join(without[:_SHOWN]) + (", …" if len(without) > _SHOWN else "")
-        complain(f"{path} has no weight for {len(without)} of {len(names)} features, which started at 0: {shown}")
+        complain(
+            f"{path} has no weight for {len(without)} of {len(names)} features, which its score leaves out: {shown}"
+        )
 
 
 def _begin(
-    algorithm: str | None, settings: dict[str, Any], measures: "list[pr.Measure]", keeping: Keeping
+    algorithm: str | None,
+    settings: dict[str, Any],
+    measures: "list[pr.Measure]",
+    keeping: Keeping,
+    incumbent: Incumbent | None,
+    ahead: "pr.QueryStream | None",
 ) -> "tuple[pr.Learner, Run, list[pr.Trace]]":
     """Make or load the learner to go on with, find where its run stands, and load what is recorded of that."""
-    weights = None if keeping.start_from is None else weights_of(keeping.start_from)
-    if keeping.start_from is not None and weights is None and (algorithm is not None or settings):
-        raise ValueError("--from continues with the settings of the model: give no algorithm and no settings")
-    if weights is not None and "initial_weights" in settings:
-        raise ValueError("initial_weights is given twice, by --from and by --set")
+    is_continued = keeping.start_from is not None and incumbent is None
+    if is_continued and settings:
+        raise ValueError(
+            "--from continues with the settings of the model: give no settings, or --algorithm as well, for a new "
+            "learner that starts from its score"
+        )
+
+    def make(name: str | None) -> "pr.Learner":
+        return (
+            make_learner(name or "listwise", settings) if incumbent is None else incumbent.start(name, settings, ahead)
+        )
+
     resumed = keeping.save if keeping.resume and keeping.save is not None and keeping.save.exists() else None
-    origin = "" if keeping.start_from is None else fingerprint_of_file(keeping.start_from)
+    origin = "" if keeping.start_from is None else fingerprint_of_source(keeping.start_from)
     if resumed is None:
-        model = keeping.start_from if weights is None else None
-        start = {} if weights is None else {"initial_weights": weights}
-        learner = make_learner(algorithm or "listwise", settings | start) if model is None else pr.load(model)
+        learner = pr.load(str(keeping.start_from)) if is_continued else make(algorithm)
         if keeping.resume:
             complain(f"there is no {keeping.save} yet: beginning with the first query")
         return learner, Run(learner.n_queries, origin=origin), []
     learner = pr.load(resumed)
     if algorithm not in (None, learner.name):
         raise ValueError(f"{resumed} is a {learner.name}, not a {algorithm}")
-    fresh = make_learner(learner.name, settings)
+    usual = make(algorithm if incumbent is not None else learner.name)
     for name in settings:
-        saved, wanted = setting_in(learner, name), setting_in(fresh, name)
+        saved, wanted = setting_in(learner, name), setting_in(usual, name)
         if saved != wanted:
             raise ValueError(f"{resumed} was learned with `{name}` {saved!r}, not {wanted!r}")
     run = Run.of(resumed, learner.n_queries)

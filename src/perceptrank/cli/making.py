@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,19 @@ def kinds_of(name: str) -> "list[type[pr.Learner]]":
         raise ValueError(f"{algorithm} wraps another learner: use {algorithm}:listwise, for example")
     check_choice("algorithm", algorithm, sorted(algorithms))
     return [*(wrappers[wrapper] for wrapper in outer), algorithms[algorithm]]
+
+
+def load_contenders(path: Path) -> dict[str, Any]:
+    """Run a Python file; return its dictionary `contenders` of names and models."""
+    try:
+        contenders = runpy.run_path(str(path)).get("contenders")
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    if not isinstance(contenders, dict) or not contenders or not all(isinstance(name, str) for name in contenders):
+        raise ValueError(f"{path} must define contenders, a dictionary of names and models, got {contenders!r}")
+    return contenders
 
 
 def _own(kind: "type[pr.Learner]") -> list[str]:
@@ -73,9 +87,10 @@ def setting_in(learner: "pr.Learner", name: str) -> Any:
     """Return the value of a setting as a model file has it, from the outermost part that has it."""
     parameters = learner.as_document()["parameters"]
     while name not in parameters:
-        if "learner" not in parameters:
+        inner = parameters.get("learner") or (parameters.get("learners") or [None])[-1]
+        if inner is None:
             return None  # a setting that model files leave out
-        parameters, name = parameters["learner"]["parameters"], name.removeprefix("learner__")
+        parameters, name = inner["parameters"], name.removeprefix("learner__")
     return parameters[name]
 
 

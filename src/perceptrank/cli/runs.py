@@ -7,6 +7,7 @@ found again when resuming; where the queries come from, and how they are cut int
 
 import hashlib
 import json
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +20,11 @@ class Run:
     """A run of which `position` queries are learned, by a model that had learned `first` queries before it.
 
     `begins` and `ends` are the fingerprints of the first and the last query that is learned, empty if unknown; `origin`
-    is that of the model file that the run started from, empty if it started from nothing.
+    is that of the model file that the run started from, empty if it started from nothing; `held_out` is the share of
+    the queries that the run does not learn from.
     """
+
+    held_out = 0.0
 
     def __init__(self, first: int, position: int = 0, *, begins: str = "", ends: str = "", origin: str = "") -> None:
         self.first, self.position, self.origin = first, position, origin
@@ -41,12 +45,23 @@ class Run:
             return cls(0, n_queries)
         try:
             first = whole_number("first", record["first"])
+            share = record.get("held_out", 0.0)
             texts = {name: record[name] for name in ("begins", "ends", "origin")}
-            if first > n_queries or not all(isinstance(text, str) for text in texts.values()):
+            is_share = type(share) in (int, float) and 0 <= share < 1
+            if first > n_queries or not is_share or not all(isinstance(text, str) for text in texts.values()):
                 raise ValueError(f"got {json.dumps(record)[:200]}")
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: its run is not valid: {error}") from None
-        return cls(first, n_queries - first, **texts)
+        run = cls(first, n_queries - first, **texts)
+        run.held_out = float(share)
+        return run
+
+    def hold_out(self, share: float, saved: Path | None) -> None:
+        """Set the share of the queries that is not learned from; raise if the run that goes on has another."""
+        if self.position and share != self.held_out:
+            kept = f"--hold-out {self.held_out:g}" if self.held_out else "no --hold-out"
+            raise ValueError(f"{saved} was learned with {kept}: resume with the same")
+        self.held_out = share
 
     def rest(self, blocks: "Iterator[pr.QueryStream]", saved: Path | None) -> "Iterator[pr.QueryStream]":
         """Yield what is not learned yet of the blocks of a run; raise `ValueError` if it was learned from others."""
@@ -82,7 +97,20 @@ class Run:
 
     def as_plain(self, n_queries: int) -> dict[str, Any]:
         """Return the run as a model file has it, after so many queries in all."""
-        return {"first": self.first, "begins": self._begins, "ends": self._ends[n_queries], "origin": self.origin}
+        ends = {"begins": self._begins, "ends": self._ends[n_queries]}
+        return {"first": self.first, **ends, "origin": self.origin, "held_out": self.held_out}
+
+
+def share_held_out(path: str) -> float:
+    """Return the share of all queries that a model is known not to have learned from: by its one run, from nothing."""
+    from perceptrank.io.model_file import read_model
+    from perceptrank.io.weights_file import is_model
+
+    record = read_model(path).get("run") if is_model(path) else None
+    if not isinstance(record, dict) or record.get("first") or record.get("origin"):
+        return 0.0
+    share: Any = record.get("held_out")
+    return float(share) if type(share) in (int, float) else 0.0
 
 
 def fingerprint(block: "pr.QueryStream", q: int) -> str:
@@ -102,6 +130,7 @@ def fingerprint(block: "pr.QueryStream", q: int) -> str:
     return digest.hexdigest()[:32]
 
 
-def fingerprint_of_file(path: Path) -> str:
-    """Return a hash of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+def fingerprint_of_source(source: str) -> str:
+    """Return a hash of a file, or of the text that names what is not one."""
+    content = Path(source).read_bytes() if os.path.isfile(source) else source.encode()
+    return hashlib.sha256(content).hexdigest()[:32]

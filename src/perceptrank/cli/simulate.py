@@ -65,7 +65,7 @@ def simulate(
     ctx: typer.Context,
     destination: Annotated[
         str,
-        typer.Argument(help="File or store to write: LETOR text, a store or Parquet, by its name."),
+        typer.Argument(help="File or store to write: LETOR text, a store, Parquet or CSV, by its name."),
         Writes(What.data, called="the destination"),
     ],
     grading: GradeOptions,

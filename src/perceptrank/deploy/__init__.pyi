@@ -8,4 +8,6 @@ from .exports import export as export
 from .exports import targets as targets
 from .folding import Folded as Folded
 from .folding import fold as fold
+from .hybrid import HybridResult as HybridResult
+from .hybrid import learn_hybrid as learn_hybrid
 from .target import Export as Export

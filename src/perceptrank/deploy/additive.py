@@ -47,6 +47,7 @@ class Additive(RawSum):
     is_sparse: ClassVar[bool] = False  # bins take dense features only, of which none may be absent
     takes_missing: ClassVar[bool] = False
     kind: ClassVar[str] = "a sum of functions of features"
+    forest: ClassVar[None] = None  # type: ignore[misc]
     unused: ClassVar[str] = "change no score"
 
     @property

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from perceptrank.deploy.forests import join_forests
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.transforms.forms import Added
 from perceptrank.transforms.transform import Transform
+from perceptrank.transforms.trees.forest import Forest
 
 
 class Term(NamedTuple):
@@ -33,9 +36,14 @@ class RawSum(ABC):
     names: tuple[str, ...]  # of all features
     bias: float  # part of the score that depends on no feature
     notes: tuple[str, ...]  # what must be known of the features
+    forest: Forest | None  # trees that are added to the rest
 
-    kind: ClassVar[str] = "a linear model"
     unused: ClassVar[str] = "have no weight"
+
+    @property
+    def kind(self) -> str:
+        """What the model is, in words."""
+        return "a linear model" if self.forest is None else "a linear model and trees"
 
     @property
     @abstractmethod
@@ -61,9 +69,9 @@ class RawSum(ABC):
 
 @dataclass(frozen=True)
 class Folded(RawSum):
-    """A model as a linear function of raw features.
+    """A model as a linear function of raw features, to which trees of raw features may be added.
 
-    score(x) = bias + the sum over features of weights * (x - offsets) = constant + the sum of weights * x
+    score(x) = bias + the sum over features of weights * (x - offsets) = constant + the sum of weights * x, + forest(x)
 
     The first form loses no digits if a feature's mean is large beside its deviation, and its scores are those of
     `predict`. Without the constant, which is the same for all documents, the second ranks alike.
@@ -86,6 +94,8 @@ class Folded(RawSum):
         True if the model has learned from sparse features, so that one that is absent is 0.
     notes : tuple of str
         What must be known of the features.
+    forest : Forest or None
+        Trees of raw features, of which none is constant.
     """
 
     algorithm: str
@@ -96,26 +106,38 @@ class Folded(RawSum):
     bias: float
     is_sparse: bool
     notes: tuple[str, ...]
+    forest: Forest | None = None
 
     @property
     def constant(self) -> float:
-        """The score of a document whose features are all 0."""
+        """The score of a document whose features are all 0, without trees."""
         return self.bias - float(self.weights @ self.offsets)
 
     @property
+    def kind(self) -> str:
+        return super().kind if self.weights.any() else "trees"
+
+    @property
     def places(self) -> Any:
-        """Columns of the features that have a weight."""
-        return np.flatnonzero(self.weights)
+        """Columns of the features that have a weight, or that trees look at."""
+        weighted = np.flatnonzero(self.weights)
+        return weighted if self.forest is None else np.union1d(weighted, self.forest.features)
 
     def terms(self) -> Iterator[Term]:
-        """Yield names, weights and offsets of the features that have a weight."""
+        """Yield names, weights and offsets of the features in use; those that only trees look at have the weight 0."""
         for j in self.places.tolist():
             yield Term(self.names[j], float(self.weights[j]), float(self.offsets[j]))
 
     def scores(self, X: AnyFeatures) -> Floats:
         """Return the scores of documents, as `predict` does."""
-        scores: Floats = (self.columns(X) - self.offsets[self.places]) @ self.weights[self.places] + self.bias
-        return scores
+        columns, places = self.columns(X), self.places
+        scores: Floats = (columns - self.offsets[places]) @ self.weights[places] + self.bias
+        return scores if self.forest is None else scores + among(self.forest, places).scores(columns)
+
+
+def among(forest: Forest, places: Any) -> Forest:
+    """Return a forest for the columns at these places alone."""
+    return forest.with_columns(np.searchsorted(places, np.arange(forest.n_features)), len(places))
 
 
 def fold(model: Any) -> Folded:
@@ -129,12 +151,13 @@ def fold(model: Any) -> Folded:
     ----------
     model : learner
         One that has learned, with transforms that are affine for each feature: none, `running`, `running-spread`, or
-        several of them one after the other.
+        several of them one after the other. Before these, there may be scores of trees, or those of another ranker of
+        that kind.
 
     Raises
     ------
     ValueError
-        If the model is not a linear function of raw features; the message says why, and the way out.
+        If the model is no linear function of raw features plus trees of these; the message says why, and the way out.
 
     Examples
     --------
@@ -152,8 +175,11 @@ def fold(model: Any) -> Folded:
 
 
 def fold_function(function: RankingFunction) -> Folded:
-    """Fold the transforms of a ranking function into weights of raw features."""
+    """Fold the transforms of a ranking function into weights of raw features, and trees of these."""
     n = len(function.names)
+    for place, transform in enumerate(function.transforms):
+        if transform.has_sum:
+            return _fold_sum(function, place)
     # What the transforms so far do to a feature x: slope * (x - offset) + shift. The first mean becomes the offset, as
     # digits are lost where it is large; those of later standardisers are small.
     slope, offset, shift = np.ones(n), np.zeros(n), np.zeros(n)
@@ -184,6 +210,82 @@ def fold_function(function: RankingFunction) -> Folded:
     if any(transform.learns for transform in function.transforms):
         notes.append("means and deviations are those that the model has now: export it again when it has learned on")
     return Folded(function.algorithm, function.names, weights, offsets, spreads, bias, function.is_sparse, tuple(notes))
+
+
+def _fold_sum(function: RankingFunction, place: int) -> Folded:
+    """Fold a ranking function whose transform at a place makes scores or leaves of features."""
+    n, names = len(function.names), function.names
+    if place:
+        before = function.transforms[0]
+        if before.affine(n) is None:
+            raise refuse(before, function)
+        raise ValueError(
+            f"{function.algorithm} ranks by {function.transforms[place]!r} of features after {before!r}: "
+            "learn again with these the other way round, as `WithTrees` has them"
+        )
+    form = function.transforms[0].for_columns(names if function.is_named else None)
+    outputs = form.output_names(names) or ()
+    for later in function.transforms[1:]:
+        if not later.has_sum and later.affine(len(outputs)) is None:
+            raise refuse(later, function)
+    # Only the first transform goes by names.
+    following = replace(function, names=outputs, is_named=False, transforms=function.transforms[1:])
+    folded = fold_function(following)
+    added = form.sum_with(folded.weights, n)
+    kept = n if added.keeps else 0
+    weights, offsets, spreads = np.zeros(n), np.zeros(n), np.ones(n)
+    weights[:kept], offsets[:kept], spreads[:kept] = folded.weights[:kept], folded.offsets[:kept], folded.spreads[:kept]
+    bias = folded.bias - float(folded.weights[kept:] @ folded.offsets[kept:])
+    forests, notes = [] if added.forest is None else [added.forest], function.notes()
+    notes += [note for note in folded.notes if note not in following.notes()]
+    if folded.forest is not None:
+        if (folded.forest.features >= kept).any():
+            raise ValueError(
+                f"{function.algorithm} ranks by trees that look at what {form!r} makes: put the trees first"
+            )
+        forests.append(folded.forest.with_columns(np.arange(len(outputs)), n))
+    if added.factor:
+        own, columns = _of_ranker(added, function)
+        theirs = np.zeros(n)
+        theirs[columns] = added.factor * own.weights
+        is_new = weights == 0.0
+        their_offsets = np.zeros(n)
+        their_offsets[columns] = own.offsets
+        spreads[columns] = np.where(is_new[columns], own.spreads, spreads[columns])
+        offsets = np.where(is_new, their_offsets, offsets)
+        bias += added.factor * own.bias + float(theirs @ (offsets - their_offsets))
+        weights = weights + theirs
+        if own.forest is not None:
+            forest = own.forest.with_values(own.forest.values * added.factor)
+            forests.append(forest.with_columns(columns, n))
+    joined, constant = join_forests(forests)
+    if joined is None and not weights.any():
+        raise ValueError("all documents have the same score: there is nothing to export")
+    if form.learns:
+        notes.append("trees are those that the model has now: export it again when it has learned on")
+    offsets = np.where(weights == 0.0, 0.0, offsets)
+    return Folded(
+        function.algorithm,
+        names,
+        weights,
+        offsets,
+        spreads,
+        bias + constant,
+        False,
+        tuple(dict.fromkeys(notes)),
+        joined,
+    )
+
+
+def _of_ranker(added: Added, function: RankingFunction) -> tuple[Folded, Any]:
+    """Return another ranker whose score is a feature, and the columns that its features are."""
+    names, known = function.names if function.is_named else None, added.ranker.model.feature_names
+    if names is None or known is None:
+        return fold_function(RankingFunction.of(added.ranker, len(function.names), names)), np.arange(
+            len(function.names)
+        )
+    inner = RankingFunction.of(added.ranker, len(known), known)
+    return fold_function(inner), np.array([names.index(name) for name in known])
 
 
 def refuse(transform: Transform, function: RankingFunction) -> ValueError:

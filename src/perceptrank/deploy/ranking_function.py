@@ -24,11 +24,14 @@ class RankingFunction:
     is_sparse: bool  # True if features are sparse before the transforms, so that one that is absent is 0
 
     @classmethod
-    def of(cls, model: Any) -> "RankingFunction":
-        """Read a model; raise if it is none, has learned nothing, or does not rank by one vector of weights."""
+    def of(cls, model: Any, n_features: int | None = None, names: tuple[str, ...] | None = None) -> "RankingFunction":
+        """Read a model; raise if it is none, has learned nothing, or does not rank by one vector of weights.
+
+        One that has initial weights only is that of so many features, with these names.
+        """
         if not isinstance(model, Learner):
             raise TypeError(f"a model to export must be a learner of perceptrank, got {type(model).__name__}")
-        state = ready_model(model)
+        state = ready_model(model, n_features, names)
         if not state.has_begun:
             raise ValueError(f"this {type(model).__name__} has not learned anything yet: there is nothing to export")
         try:

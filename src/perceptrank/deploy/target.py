@@ -12,12 +12,13 @@ import numpy as np
 
 from perceptrank.deploy.additive import Additive, as_sum, read_additive
 from perceptrank.deploy.engines.programs import version_of
-from perceptrank.deploy.folding import RawSum, fold_function
+from perceptrank.deploy.folding import RawSum, among, fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError
+from perceptrank.transforms.trees.forest import Forest
 
 DOUBLE = 1e-12  # of the largest absolute score of a query: what sums in another order may differ by
 
@@ -159,6 +160,7 @@ class Filled(RawSum):
     terms: tuple[FilledTerm, ...]
     bias: float
     notes: tuple[str, ...]
+    forest: Forest | None  # of the values of the terms, whose weights are 0 if only trees look at them
 
     @property
     def places(self) -> Any:
@@ -179,12 +181,14 @@ class Filled(RawSum):
         """Return the scores of documents, in double precision; NaN is missing."""
         columns = dict(zip(self.used, self.columns(X).T, strict=True))
         scores: Floats = np.full(len(X), self.bias)
-        for term in self.terms:
+        values = np.empty((len(X), len(self.terms)))
+        for place, term in enumerate(self.terms):
             value = columns[term.name]
             is_missing = np.isnan(value)
             filled = np.where(is_missing, np.nan if term.fill is None else term.fill, value)
-            scores = scores + term.weight * ((is_missing if term.is_indicator else filled) - term.offset)
-        return scores
+            values[:, place] = is_missing if term.is_indicator else filled
+            scores = scores + term.weight * (values[:, place] - term.offset)
+        return scores if self.forest is None else scores + self.forest.scores(values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +237,8 @@ def fold_filled(function: RankingFunction) -> Filled:
         FilledTerm(names[j % n], j % n, weight, offset, float(fills[j % n]) if takes else None, j >= n)
         for j, (_, weight, offset) in zip(folded.places.tolist(), folded.terms(), strict=True)
     ]
-    return Filled(folded.algorithm, names, tuple(terms), folded.bias, (*notes, *folded.notes))
+    forest = None if folded.forest is None else among(folded.forest, folded.places)
+    return Filled(folded.algorithm, names, tuple(terms), folded.bias, (*notes, *folded.notes), forest)
 
 
 def note_no_bias(dropped: float) -> list[str]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import deepcopy
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
 from perceptrank.evaluation.comparison import Comparison
+from perceptrank.evaluation.contenders import FAILURES, Batch, OnlineRanker, as_contender
 from perceptrank.evaluation.trace import Trace
-from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.arrays import Ints
 from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
@@ -20,32 +21,13 @@ from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole, check_seed, is_whole
 
 
-class Scorer(Protocol):
-    """Scores the documents of a stream."""
-
-    def scores(self, stream: QueryStream) -> Floats:
-        """Return one score per document; larger is better."""
-        ...
-
-
-@runtime_checkable
-class OnlineRanker(Protocol):
-    """Learns from a stream, and records measures of each ranking before learning from it."""
-
-    def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
-        """Rank each query, record the measures, then learn from its grades."""
-        ...
-
-
-_FAILURES = (MemoryError, ArithmeticError, ValueError)
-
-
 def compare(
-    learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker],
+    learners: Mapping[str, Any] | Iterable[Any],
     stream: Blocks,
     measures: Iterable[MeasureLike] | MeasureLike = "ndcg@10",
     *,
     test: Blocks | None = None,
+    vali: Blocks | None = None,
     orders: int | Sequence[int] | None = None,
     seed: int = 0,
     n_threads: int | None = None,
@@ -62,15 +44,25 @@ def compare(
     one segment stays on disk and is read in pieces. Beside them, memory has 8 bytes for each learner, order, measure
     and query, and one copy of each learner for each order.
 
+    Models of other libraries, and functions, are compared as what they can do. What has `learn(stream)`,
+    `learn(X, relevance)` or `learn_one(X, relevance)` ranks each query before it learns from it. What has `fit`, such
+    as LightGBM's and XGBoost's rankers and scikit-learn's regressors, is fitted to all queries of an order at once: it
+    has values for held-out queries only. Whatever else has `scores(stream)` or `predict(X)`, and a function that
+    returns the scores of a stream, does not learn.
+
     Parameters
     ----------
     learners : sequence of learners, or mapping of names to learners
-        Without names, learners are named by their algorithm, numbered where it occurs more than once.
+        Without names, learners are named by their algorithm, numbered where it occurs more than once. With `vali`, a
+        name may have a list of candidates, or a mapping of names to them.
     stream : QueryStream or iterable of QueryStream
     measures : str, Measure, or several
         Measures to record for every ranking, before it is learned from. The first decides on the order of tables.
     test : QueryStream or iterable of QueryStream, optional
         Held-out queries, ranked after each pass without learning. They are read once, block by block.
+    vali : QueryStream or iterable of QueryStream, optional
+        Queries to choose among candidates by: of each name, the one with the largest mean of the first measure over all
+        orders is kept, and `Comparison.tuned` has the means.
     orders : int or sequence of int, optional
         Number of random orders, whose seeds are `seed`, `seed + 1` and so on; or the seeds themselves. The order of a
         seed is that of ``stream.shuffled(seed)``. By default one pass over the stream as it is.
@@ -103,40 +95,102 @@ def compare(
     >>> [(standing.letter, standing.name) for standing in result.standings()]
     [('a', 'listwise'), ('b', 'slam')]
     """
-    named = named_learners(learners)
+    groups = _candidates(learners, has_vali=vali is not None)
+    contenders: dict[str, Any] = {name: as_contender(name, each) for name, each in _ungrouped(groups).items()}
+    batch = [name for name, each in contenders.items() if isinstance(each, Batch)]
+    if batch and test is None:
+        raise ValueError(
+            f"{batch[0]!r} is fitted to all queries at once, so that it ranks none before it has learned from it: "
+            "`test=…` names held-out queries for it to rank"
+        )
     recorded = parse_all(measures)
     if not recorded:
         raise ValueError("measures must name at least one measure, got none")
     n_threads = n_processors() if n_threads is None else check_positive_whole("n_threads", n_threads)
     check_choice("on_error", on_error, ("raise", "drop"))
     seeds = None if orders is None else _seeds(orders, seed)
+    if (batch or seeds is not None) and not isinstance(stream, QueryStream):
+        stream = QueryStream.concatenate(list(as_blocks(stream, required=True)))
     dropped: dict[str, str] = {}
     traces, trained = [], []
-    if seeds is None:
-        traces.append(_learn_together(named, stream, recorded, n_threads, on_block, on_error, dropped))
-        trained.append(named)
-    else:
-        whole = stream if isinstance(stream, QueryStream) else QueryStream.concatenate(list(as_blocks(stream)))
-        for order_seed in seeds:
-            failed: dict[str, str] = {}
-            copies = {name: deepcopy(learner) for name, learner in named.items() if name not in dropped}
-            blocks = _shuffled_blocks(whole, order_seed)
-            traces.append(_learn_together(copies, blocks, recorded, n_threads, on_block, on_error, failed))
-            trained.append(copies)
-            dropped |= {name: f"{reason} (order {order_seed})" for name, reason in failed.items()}
-            if len(dropped) == len(named):
-                break
-    names = [name for name in named if name not in dropped]
-    if not names:
-        name, reason = next(iter(dropped.items()))
-        raise ValueError(f"all learners failed; {name}: {reason}")
+    for order_seed in [None] if seeds is None else seeds:
+        failed: dict[str, str] = {}
+        copies: dict[str, Any] = contenders
+        blocks, whole = stream, stream
+        if order_seed is not None and isinstance(stream, QueryStream):
+            copies = {name: deepcopy(each) for name, each in contenders.items() if name not in dropped}
+            blocks = _shuffled_blocks(stream, order_seed)
+            whole = stream.shuffled(order_seed) if batch else stream
+        online = {name: each for name, each in copies.items() if name not in batch}
+        together: Any = (online, blocks, recorded, n_threads, on_block, on_error, failed)
+        traces.append(_learn_together(*together) if online else {})
+        for name in (name for name in batch if name in copies):
+            try:
+                copies[name].fit(whole)
+            except FAILURES as error:
+                if on_error == "raise":
+                    raise _named_failure(name, error) from error
+                failed[name] = str(error)
+        trained.append(copies)
+        order = "" if order_seed is None else f" (order {order_seed})"
+        dropped |= {name: f"{reason}{order}" for name, reason in failed.items()}
+        if len(dropped) == len(contenders):
+            name, reason = next(iter(dropped.items()))
+            raise ValueError(f"all learners failed; {name}: {reason}")
+    names = [name for name in contenders if name not in dropped]
+    n_queries = len(stream) if isinstance(stream, QueryStream) else None
+    tuned: dict[str, dict[str, float]] = {}
+    if vali is not None:
+        means = _means([{name: order[name] for name in names} for order in trained], vali, recorded[0], n_threads)
+        for group in groups.values():
+            own = {name: means[name] for name in group if name in means}
+            tuned |= {max(own, key=own.__getitem__): own} if own else {}
+        names = [name for name in names if name in tuned]
     held_out = None
     if test is not None:
         from perceptrank.evaluation.holdout import trace_rankings
 
         rankers = [{name: order[name] for name in names} for order in trained]
-        held_out = trace_rankings(rankers, split_blocks(test), recorded, n_threads)
-    return Comparison([{name: order[name] for name in names} for order in traces], dropped, seeds=seeds, test=held_out)
+        held_out = trace_rankings(rankers, split_blocks(test, names_known(rankers[0])), recorded, n_threads)
+    progressive = [{name: order[name] for name in names if name in order} for order in traces]
+    return Comparison(progressive, dropped, seeds=seeds, test=held_out, n_queries=n_queries, tuned=tuned)
+
+
+def _candidates(learners: Any, *, has_vali: bool) -> dict[str, dict[str, Any]]:
+    """Return the contenders of each name, by names of their own; one of its name alone if there are no candidates."""
+    if hasattr(learners, "learn") or hasattr(learners, "predict"):
+        raise TypeError("learners must be a list or a dict of learners, got one learner")
+    groups = {}
+    for name, own in (learners if isinstance(learners, Mapping) else numbered_names(learners)).items():
+        if not isinstance(own, (Mapping, list, tuple)):
+            groups[name] = {name: own}
+            continue
+        if not has_vali:
+            raise ValueError(f"{name!r} has several candidates: `vali=…` names the queries to choose among them by")
+        pairs = own.items() if isinstance(own, Mapping) else enumerate(own, 1)
+        groups[name] = {f"{name} {key}": each for key, each in pairs}
+    if not any(groups.values()):
+        raise ValueError("learners must name at least one learner, got none")
+    if has_vali and all(len(group) == 1 for group in groups.values()):
+        raise ValueError(
+            "`vali=…` chooses among candidates, and no learner has several: several values of `learning_rate`, or "
+            "a list of models for a name"
+        )
+    return groups
+
+
+def _means(orders: list[dict[str, Any]], vali: Blocks, measure: Measure, n_threads: int) -> dict[str, float]:
+    """Return the mean of each ranker's values over the queries of all orders."""
+    from perceptrank.evaluation.holdout import trace_rankings
+
+    traces = trace_rankings(orders, split_blocks(vali, names_known(orders[0])), [measure], n_threads)
+    return {name: float(np.mean([order[name].mean(measure) for order in traces])) for name in traces[0]}
+
+
+def _named_failure(name: str, error: Exception) -> Exception:
+    """Return the error with the name of the contender; not of its own type, whose constructor may differ."""
+    kind = next(kind for kind in FAILURES if isinstance(error, kind))
+    return kind(f"{name}: {error}")
 
 
 def _learn_together(
@@ -158,17 +212,15 @@ def _learn_together(
             previous.result()
         try:
             return named[name].learn(block, measures)
-        except _FAILURES as error:
-            # Not the error's own type, whose constructor may differ.
-            kind = next(kind for kind in _FAILURES if isinstance(error, kind))
-            raise kind(f"{name}: {error}") from error
+        except FAILURES as error:
+            raise _named_failure(name, error) from error
 
     def finish_oldest() -> None:
         done = {}
         for name, future in pending.popleft().items():
             try:
                 done[name] = future.result()
-            except _FAILURES as error:
+            except FAILURES as error:
                 if on_error == "raise":
                     raise
                 dropped[name] = str(error).removeprefix(f"{name}: ")
@@ -190,9 +242,15 @@ def _learn_together(
     return {name: Trace.concatenate(traces) for name, traces in parts.items()}
 
 
-def split_blocks(stream: Blocks) -> Iterator[QueryStream]:
+def names_known(rankers: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the features that rankers have learned, by which frames are encoded."""
+    names = (getattr(ranker, "feature_names_in_", ()) for ranker in rankers.values())
+    return tuple(dict.fromkeys(name for own in names for name in own))
+
+
+def split_blocks(stream: Blocks, known: Collection[str] = ()) -> Iterator[QueryStream]:
     """Yield the queries of a stream in blocks that stay in the cache; raise if there are none."""
-    for block in as_blocks(stream, required=True):
+    for block in as_blocks(stream, required=True, known=known):
         yield from block.blocks(BLOCK_BYTES)
 
 
@@ -220,14 +278,15 @@ def _shuffled_blocks(stream: QueryStream, seed: int) -> Iterator[QueryStream]:
 
 def named_learners(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dict[str, OnlineRanker]:
     """Return learners by name; raise if there are none, one is something else, or was given twice."""
-    if isinstance(learners, OnlineRanker):
-        raise TypeError("learners must be a list or a dict of learners, got one learner")
-    named = dict(learners) if isinstance(learners, Mapping) else numbered_names(learners)
-    if not named:
-        raise ValueError("learners must name at least one learner, got none")
+    named = _ungrouped(_candidates(learners, has_vali=False))
     for name, learner in named.items():
         if not isinstance(learner, OnlineRanker):
             raise TypeError(f"learners must be learners, got {type(learner).__name__} for {name!r}")
+    return named
+
+
+def _ungrouped(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    named = {name: each for group in groups.values() for name, each in group.items()}
     if len({id(learner) for learner in named.values()}) < len(named):
         raise ValueError("learners must be distinct objects: one was given twice")
     return named
@@ -236,7 +295,7 @@ def named_learners(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]
 def numbered_names(rankers: Iterable[Any]) -> dict[str, Any]:
     """Name rankers by their algorithms, numbered where one occurs more than once."""
     several = list(rankers)
-    kinds = [getattr(ranker, "name", type(ranker).__name__) for ranker in several]
+    kinds = [getattr(each, "name", getattr(each, "__name__", type(each).__name__)) for each in several]
     named = {}
     for k, (kind, ranker) in enumerate(zip(kinds, several, strict=True)):
         number = kinds[: k + 1].count(kind)

@@ -98,7 +98,11 @@ class Comparison:
     seeds : sequence of int, optional
         Seeds of the orders, if queries were shuffled: order k is that of ``stream.shuffled(seeds[k])``.
     test : sequence of mappings of str to Trace, optional
-        Traces of held-out queries, after each order.
+        Traces of held-out queries, after each order. Models that were fitted to all queries at once have no other ones.
+    n_queries : int, optional
+        Number of queries that were learned from, if no learner has a trace of them.
+    tuned : mapping of str to mapping of str to float, optional
+        Means of all candidates on the validation queries, by the name of the one that was chosen.
     """
 
     def __init__(
@@ -108,36 +112,40 @@ class Comparison:
         *,
         seeds: Sequence[int] | None = None,
         test: Sequence[Mapping[str, Trace]] | None = None,
+        n_queries: int | None = None,
+        tuned: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
         progressive = [traces] if isinstance(traces, Mapping) else list(traces)
         self.traces, self.dropped, self.seeds = dict(progressive[0]), dict(dropped or {}), list(seeds or ())
-        self._sets = ({} if test is None else {"test": list(test)}) | {"progressive": progressive}
+        sets = {"test": list(test or ()), "progressive": progressive}
+        self._sets = {on: orders for on, orders in sets.items() if orders and orders[0]}
+        self._n_queries, self.tuned = n_queries, {name: dict(means) for name, means in (tuned or {}).items()}
         self._known: dict[Any, PairedIntervals] = {}
 
     def __repr__(self) -> str:
         orders = f"{len(self.seeds)} orders of " if self.seeds else ""
         test = f", {self.n_test} held out" if self.n_test else ""
-        return f"Comparison({len(self.traces)} learners, {orders}{self.n_queries} queries{test})"
+        return f"Comparison({len(self.names)} learners, {orders}{self.n_queries} queries{test})"
 
     @property
     def names(self) -> list[str]:
         """Names of the learners."""
-        return list(self.traces)
+        return list(self._sets[self.sets[0]][0])
 
     @property
     def measures(self) -> list[Measure]:
         """The recorded measures; the first decides on the order of tables."""
-        return next(iter(self.traces.values())).measures
+        return next(iter(self._sets[self.sets[0]][0].values())).measures
 
     @property
     def sets(self) -> list[str]:
-        """Names of the sets of queries: "test" if some were held out, and "progressive"."""
+        """Names of the sets of queries: "test" if some were held out, and "progressive" if learners learned online."""
         return list(self._sets)
 
     @property
     def n_queries(self) -> int:
         """Number of queries that were learned from in each order."""
-        return len(next(iter(self.traces.values())))
+        return len(next(iter(self.traces.values()))) if self.traces else self._n_queries or 0
 
     @property
     def n_test(self) -> int:
@@ -150,6 +158,13 @@ class Comparison:
         values, weights = self._counted(self.measures[0], self.sets[0])
         means = np.average(values, axis=1, weights=weights).reshape(len(self.names), -1).mean(axis=1)
         return {self.names[i]: _letter(place) for place, i in enumerate(np.argsort(-means, kind="stable").tolist())}
+
+    def names_on(self, on: str | None = None) -> list[str]:
+        """Return the names of the learners that have values for a set of queries."""
+        on = self.sets[0] if on is None else on
+        if on not in self._sets:
+            raise ParameterError("on", f"must be one of {', '.join(map(repr, self._sets))}", on)
+        return list(self._sets[on][0])
 
     def n_counted(self, measure: MeasureLike, on: str) -> int:
         """Return how many queries of a set a measure counts: most leave out those without relevant documents."""
@@ -182,14 +197,14 @@ class Comparison:
         NaN and no difference is significant.
         """
         intervals = self._intervals(measure, on, confidence, n_resamples, seed)
-        means, letters = intervals.per_order.mean(axis=1), self.letters
+        means, letters, names = intervals.per_order.mean(axis=1), self.letters, self.names_on(on)
         beats = means[:, None] - means > intervals.half_widths  # no number is larger than NaN
         best = int(np.argmax(means))
         behind, half_widths = means[best] - means, intervals.half_widths[best]
-        by_letter = [self.names.index(name) for name in letters]
+        by_letter = [names.index(name) for name in letters if name in names]
         return [
             Standing(
-                self.names[i],
+                names[i],
                 float(means[i]),
                 float(intervals.low[i]),
                 float(intervals.high[i]),
@@ -197,11 +212,11 @@ class Comparison:
                 float(behind[i] - half_widths[i]),
                 float(behind[i] + half_widths[i]),
                 bool(behind[i] > half_widths[i]),
-                sum(order[self.names[i]].n_updates for order in self._sets["progressive"]),
-                letters[self.names[i]],
+                sum(order[names[i]].n_updates for order in self._sets.get("progressive", ()) if names[i] in order),
+                letters[names[i]],
                 float(intervals.per_order[i].std(ddof=1)) if intervals.per_order.shape[1] > 1 else None,
                 tuple(intervals.per_order[i].tolist()),
-                tuple(self.names[j] for j in by_letter if beats[i, j]),
+                tuple(names[j] for j in by_letter if beats[i, j]),
             )
             for i in np.argsort(-means, kind="stable").tolist()
         ]
@@ -217,12 +232,12 @@ class Comparison:
     ) -> list[PairDifference]:
         """Return the differences of all pairs of learners, with their intervals."""
         intervals = self._intervals(measure, on, confidence, n_resamples, seed)
-        means = intervals.per_order.mean(axis=1)
+        means, names = intervals.per_order.mean(axis=1), self.names_on(on)
         order, rows = np.argsort(-means, kind="stable").tolist(), []
         for i, j in combinations(order, 2):
             difference, half = float(means[i] - means[j]), float(intervals.half_widths[i, j])
             ends = difference - half, difference + half
-            rows.append(PairDifference(self.names[i], self.names[j], difference, *ends, difference > half))
+            rows.append(PairDifference(names[i], names[j], difference, *ends, difference > half))
         return rows
 
     def _chosen_measure(self, measure: MeasureLike | None) -> Measure:
@@ -235,8 +250,7 @@ class Comparison:
         self, measure: MeasureLike | None, on: str | None, confidence: float, n_resamples: int, seed: int
     ) -> PairedIntervals:
         on = self.sets[0] if on is None else on
-        if on not in self._sets:
-            raise ParameterError("on", f"must be one of {', '.join(map(repr, self._sets))}", on)
+        self.names_on(on)  # which raises if there is no such set
         check_confidence(confidence)
         check_positive_whole("n_resamples", n_resamples)
         check_seed(seed)
@@ -257,11 +271,11 @@ class Comparison:
         values = np.array(
             [
                 order[name].values(measure)[place]
-                for name in self.names
+                for name in self.names_on(on)
                 for order, place in zip(orders, places, strict=True)
             ]
         )
-        weights, counted = orders[0][self.names[0]].query_weights, ~np.isnan(values).any(axis=0)
+        weights, counted = orders[0][self.names_on(on)[0]].query_weights, ~np.isnan(values).any(axis=0)
         if weights is not None:
             weights = weights[places[0]]
             counted &= weights > 0
@@ -278,8 +292,8 @@ class Comparison:
     def curves(self, measure: MeasureLike | None = None) -> dict[str, Floats]:
         """Return the running means of each learner at `points`, in every order: orders x points."""
         chosen, last = self._chosen_measure(measure), self.points - 1
-        orders = self._sets["progressive"]
-        return {name: np.stack([order[name].running_mean(chosen)[last] for order in orders]) for name in self.names}
+        orders = self._sets.get("progressive", [{}])
+        return {name: np.stack([order[name].running_mean(chosen)[last] for order in orders]) for name in orders[0]}
 
     def as_plain(self, *, confidence: float = 0.95, seed: int = 0) -> dict[str, Any]:
         """Return everything but the values of single queries as dicts, lists, text and numbers."""
@@ -299,7 +313,7 @@ class Comparison:
             for measure in self.measures
         }
         return {
-            "orders": len(self._sets["progressive"]),
+            "orders": len(self._sets[self.sets[0]]),
             "seeds": self.seeds,
             "queries": self.n_queries,
             "test_queries": self.n_test,
@@ -307,6 +321,7 @@ class Comparison:
             "confidence": confidence,
             "letters": self.letters,
             "dropped": self.dropped,
+            "tuned": self.tuned,
             "sets": sets,
             "curves": {"queries": self.points.tolist(), "running_means": curves},
         }
@@ -337,6 +352,8 @@ class Comparison:
         from perceptrank.evaluation.plots import draw_for_print, draw_means
 
         chosen = self._chosen_measure(measure)
+        if not self.traces:
+            raise ValueError("there are no running means: all learners were fitted to all queries at once")
         if not self.seeds:
             curves = {name: trace.running_mean(chosen) for name, trace in self.traces.items()}
             draw_means(path, curves, f"running mean of {chosen}, before learning from each query")
@@ -344,7 +361,7 @@ class Comparison:
         from perceptrank.evaluation.comparison_tables import capitals
 
         by_name = self.curves(chosen)
-        curves = {name: by_name[name] for name in self.letters}
+        curves = {name: by_name[name] for name in self.letters if name in by_name}
         draw_for_print(path, self.points, curves, f"running mean of {capitals(chosen)}")
 
 

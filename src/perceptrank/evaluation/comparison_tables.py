@@ -1,4 +1,4 @@
-"""Tables of compared learners: CSV, and LaTeX with booktabs."""
+"""Tables of compared learners and of models: CSV, and LaTeX with booktabs."""
 
 import csv
 import io
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.comparison import Comparison, Standing
+    from perceptrank.evaluation.differences import Difference
+    from perceptrank.evaluation.evaluation import Evaluation
     from perceptrank.measures import Measure
 
-_MOST_IN_A_COLUMN = 2
+_MOST_IN_A_COLUMN = 4
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -46,31 +48,69 @@ def latex_table(result: "Comparison", confidence: float, seed: int) -> str:
         for on, measure in columns
     }
     best = {key: f"{max(own.mean for own in rows.values()):.4f}" for key, rows in standings.items()}
-    # More columns than two do not fit into a column of text.
-    table = "table" if len(columns) <= _MOST_IN_A_COLUMN else "table*"
     n_measures = len(result.measures)
     heads = {"test": "held out", "progressive": "progressive"}
     spans = " & ".join(rf"\multicolumn{{{n_measures}}}{{c}}{{{heads[on]}}}" for on in result.sets)
     rules = " ".join(
         rf"\cmidrule(lr){{{3 + k * n_measures}-{2 + (k + 1) * n_measures}}}" for k in range(len(result.sets))
     )
+    head = " & ".join([" ", "learner", *(escaped(heads_of(result)[measure]) for _, measure in columns)])
+    lines = []
+    for name, letter in result.letters.items():
+        own = [(standings[key].get(name), best[key]) for key in columns]
+        cells = ["--" if standing is None else _cell(result, standing, best=mean) for standing, mean in own]
+        lines.append(" & ".join([letter, escaped(name), *cells]))
+    heads_above = [rf" & & {spans} \\", rules, rf"{head} \\"]
+    return _environment("comparison", _caption(result, confidence), f"ll{'l' * len(columns)}", heads_above, lines)
+
+
+def decision_table(result: "Evaluation") -> str:
+    """Return a table environment of models on the same queries, and their differences to the first of them."""
+    measures, percent = result.measures, f"{100 * result.confidence:g}\\%"
+    differences = {(each.model, each.measure): each for each in result.differences}
+    best = {measure: f"{max(result.mean(name, measure) for name in result.traces):.4f}" for measure in measures}
+    count = f"{len(result):,}".replace(",", "{,}")
+    caption = (
+        f"Means on {count} {result.unit}, and differences to {escaped(result.incumbent)} with {percent} intervals that "
+        "hold for all rows and measures at once (paired bootstrap). Bold: the best mean, and differences whose "
+        "interval excludes 0."
+    )
+    lines = []
+    for name in result.traces:
+        cells = [escaped(name)]
+        for measure in measures:
+            mean = f"{result.mean(name, measure):.4f}"
+            cells += [rf"\textbf{{{mean}}}" if mean == best[measure] else mean]
+            cells += [_difference(differences.get((name, str(measure))))]
+        lines.append(" & ".join(cells))
+    head = " & ".join(["model", *(f"{escaped(capitals(measure))} & difference" for measure in measures)])
+    return _environment("evaluation", caption, f"l{'ll' * len(measures)}", [rf"{head} \\"], lines)
+
+
+def _environment(label: str, caption: str, columns: str, head: list[str], rows: list[str]) -> str:
+    # More columns of numbers than two do not fit into a column of text.
+    table = "table" if len(columns) <= _MOST_IN_A_COLUMN else "table*"
     lines = [
         r"% needs \usepackage{booktabs}",
         rf"\begin{{{table}}}",
         r"\centering\small\setlength{\tabcolsep}{3pt}",
-        rf"\caption{{{_caption(result, confidence)}}}",
-        r"\label{tab:comparison}\smallskip",
-        rf"\begin{{tabular}}{{ll{'l' * len(columns)}}}",
+        rf"\caption{{{caption}}}",
+        rf"\label{{tab:{label}}}\smallskip",
+        rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        rf" & & {spans} \\",
-        rules,
-        " & ".join([" ", "learner", *(escaped(heads_of(result)[measure]) for _, measure in columns)]) + r" \\",
+        *head,
         r"\midrule",
+        *(rf"{row} \\" for row in rows),
     ]
-    for name, letter in result.letters.items():
-        cells = [_cell(result, standings[key][name], best=best[key]) for key in columns]
-        lines.append(" & ".join([letter, escaped(name), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\end{{{table}}}", ""])
+
+
+def _difference(own: "Difference | None") -> str:
+    if own is None:
+        return "--"
+    shown = f"{own.difference:+.4f}"
+    shown = rf"$\mathbf{{{shown}}}$" if own.low > 0 or own.high < 0 else f"${shown}$"
+    return shown + ("" if own.is_small else rf" {{\scriptsize$[{own.low:+.4f}, {own.high:+.4f}]$}}")
 
 
 def capitals(measure: "Measure") -> str:
@@ -102,15 +142,26 @@ def _caption(result: "Comparison", confidence: float) -> str:
         rf"for all pairs and measures, {100 * confidence:g}\%)."
     )
     first = f"Mean{spread}: {orders} of {result.n_queries:,} queries{test}.".replace(",", "{,}")
-    progressive = "Progressive: each query as it was ranked before it was learned from."
-    return " ".join([first, progressive, *map(escaped, _conventions(result)), marks, "Bold: the best mean."])
+    progressive = "Progressive: each query as it was ranked before it was learned from." if result.traces else ""
+    if 0 < len(result.traces) < len(result.names):
+        progressive += " Learners without a progressive mean are fitted to all queries at once."
+    if result.tuned:
+        progressive += " Candidates were chosen on validation queries."
+    return " ".join(
+        [
+            first,
+            *filter(None, [progressive.strip()]),
+            *map(escaped, _conventions(result)),
+            marks,
+            "Bold: the best mean.",
+        ]
+    )
 
 
 def _conventions(result: "Comparison") -> list[str]:
     """Say which queries count if not all do, and what sets measures apart from their defaults."""
-    sizes = ({"held-out queries": ("test", result.n_test)} if result.n_test else {}) | {
-        "queries of the orders": ("progressive", result.n_queries)
-    }
+    known = {"held-out queries": ("test", result.n_test), "queries of the orders": ("progressive", result.n_queries)}
+    sizes = {what: (on, n) for what, (on, n) in known.items() if on in result.sets}
     partial = {}
     for measure, head in heads_of(result).items():
         counts = {what: result.n_counted(measure, on) for what, (on, _) in sizes.items()}

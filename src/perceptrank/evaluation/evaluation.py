@@ -228,6 +228,17 @@ class Evaluation:
             else {},
         }
 
+    def save_latex(self, path: str | os.PathLike[str]) -> None:
+        """Write means and differences as a table for LaTeX's package booktabs, atomically.
+
+        Parameters
+        ----------
+        path : path
+        """
+        from perceptrank.evaluation.comparison_tables import decision_table
+
+        write_atomically(Path(path), decision_table(self))
+
     def _repr_html_(self) -> str:
         from perceptrank.evaluation.decision_page import summary_html
 

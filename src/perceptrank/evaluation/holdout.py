@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any, overload
@@ -10,7 +10,8 @@ from typing import Any, overload
 import numpy as np
 
 from perceptrank.clicks.policies import policy_kinds
-from perceptrank.evaluation.comparing import Scorer, numbered_names, split_blocks
+from perceptrank.evaluation.comparing import names_known, numbered_names, split_blocks
+from perceptrank.evaluation.contenders import Scorer, as_scorer, one_per_document
 from perceptrank.evaluation.evaluation import Evaluation
 from perceptrank.evaluation.off_policy import ClickValues, count_policies, describe_policies, refusal
 from perceptrank.evaluation.slices import By, LabelCollector
@@ -26,7 +27,6 @@ from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import (
     ParameterError,
-    as_scores,
     check_confidence,
     check_not_negative,
     check_seed,
@@ -35,10 +35,14 @@ from perceptrank.stream.validation import (
 
 
 @overload
-def evaluate(ranker: Scorer, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace: ...
+def evaluate(
+    ranker: Scorer | Callable[[QueryStream], Any],
+    stream: Blocks,
+    measures: Iterable[MeasureLike] | MeasureLike | None = None,
+) -> Trace: ...
 @overload
 def evaluate(
-    ranker: Mapping[str, Scorer] | Iterable[Scorer],
+    ranker: Mapping[str, Any] | Iterable[Any],
     stream: Blocks,
     measures: Iterable[MeasureLike] | MeasureLike | None = None,
     *,
@@ -49,7 +53,7 @@ def evaluate(
     seed: int = 0,
 ) -> Evaluation: ...
 def evaluate(
-    ranker: Scorer | Mapping[str, Scorer] | Iterable[Scorer],
+    ranker: Any,
     stream: Blocks,
     measures: Iterable[MeasureLike] | MeasureLike | None = None,
     *,
@@ -74,7 +78,8 @@ def evaluate(
     Parameters
     ----------
     ranker : ranker, or list or mapping from names of them
-        A learner, or anything else with a method ``scores(stream)``. Without names, several are named by their
+        A learner, or anything else with a method ``scores(stream)``; a model of another library that was fitted, with
+        ``predict(X)``; or a function of a stream that returns its scores. Without names, several are named by their
         algorithms.
     stream : QueryStream or iterable of QueryStream
     measures : str, Measure, or several, optional
@@ -109,8 +114,9 @@ def evaluate(
     >>> result.may_go_live, result.verdict.split(":")[:2]
     (True, ['Yes', ' new may replace now'])
     """
-    blocks, chosen = _choose(stream, measures)
-    if hasattr(ranker, "scores"):
+    if not isinstance(ranker, Mapping) and (hasattr(ranker, "predict") or not isinstance(ranker, Iterable)):
+        ranker = as_scorer("ranker", ranker)
+        blocks, chosen = _choose(stream, measures, names_known({"": ranker}))
         if by is not None:
             raise ParameterError("by", "applies to several rankers, of which the first is the incumbent", by)
         trace = trace_rankings([{"": ranker}], blocks, chosen, 1)[0][""]
@@ -123,9 +129,10 @@ def evaluate(
     if not is_whole(worst) or worst < 0:
         raise ParameterError("worst", "must be a whole number >= 0", worst)
     check_seed(seed)
+    named = _named(ranker)
+    blocks, chosen = _choose(stream, measures, names_known(named))
     if not chosen:
         raise ValueError("measures must name at least one measure, got none")
-    named = _named(ranker)
     incumbent, *challengers = named
     rankers = {name: _NamedRanker(name, own, is_challenger=name in challengers) for name, own in named.items()}
     kept = {(name, measure): WorstQueries(worst, measure) for name in challengers for measure in chosen}
@@ -176,9 +183,9 @@ def evaluate(
     return Evaluation(together, all_qids, all_sizes, weights, *settings, kept, groups, int(worst), int(seed))
 
 
-def _choose(stream: Blocks, measures: Any) -> tuple[Iterator[QueryStream], list[Measure]]:
+def _choose(stream: Blocks, measures: Any, known: Sequence[str]) -> tuple[Iterator[QueryStream], list[Measure]]:
     """Return the blocks of a stream, and the measures, which depend on its first block if none are given."""
-    blocks = as_blocks(stream, required=True)
+    blocks = as_blocks(stream, required=True, known=known)
     if measures is not None:
         return blocks, parse_all(measures)
     first = next(blocks)
@@ -212,9 +219,7 @@ def trace_rankings(
     return [{name: Trace.concatenate(traces) for name, traces in own.items()} for own in parts]
 
 
-def _named(rankers: Any) -> dict[str, Any]:
-    if not isinstance(rankers, Iterable):
-        raise TypeError(f"ranker must have a method scores, or be a list or a dict of those, got {rankers!r}")
+def _named(rankers: Any) -> dict[str, Scorer]:
     named = dict(rankers) if isinstance(rankers, Mapping) else numbered_names(rankers)
     if len({str(name) for name in named}) < len(named):
         raise ValueError(f"names of rankers must differ as text, got {', '.join(map(repr, named))}")
@@ -222,10 +227,7 @@ def _named(rankers: Any) -> dict[str, Any]:
         raise ValueError(
             f"of several rankers the first is compared with the others: give two or more, got {len(named)}"
         )
-    for name, ranker in named.items():
-        if not hasattr(ranker, "scores"):
-            raise TypeError(f"rankers must have a method scores, got {type(ranker).__name__} for {name!r}")
-    return {str(name): ranker for name, ranker in named.items()}
+    return {str(name): as_scorer(str(name), ranker) for name, ranker in named.items()}
 
 
 class _NamedRanker:
@@ -257,18 +259,12 @@ class _NamedRanker:
     def _scores(self, block: QueryStream) -> Floats:
         if not self._selects:
             try:
-                return self._check(self._ranker.scores(block), block)
+                return one_per_document(self._ranker.scores(block), block)
             except ValueError:
                 if not self._features or block.feature_names in (None, self._features):
                     raise
                 self._selects = True
-        return self._check(self._ranker.scores(self._selected(block)), block)
-
-    def _check(self, values: Any, block: QueryStream) -> Floats:
-        scores = as_scores(values)
-        if len(scores) != block.n_documents:
-            raise ValueError(f"the ranker must score each of {block.n_documents} documents, got {len(scores)} scores")
-        return scores
+        return one_per_document(self._ranker.scores(self._selected(block)), block)
 
     def _selected(self, block: QueryStream) -> QueryStream:
         names = block.feature_names or ()

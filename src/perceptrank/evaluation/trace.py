@@ -31,6 +31,7 @@ _LIMIT_PER_BYTE = 100  # an honest trace may be compressed a thousandfold, but t
 _LEAST_LIMIT = 256 * 2**20
 _DAMAGE = (ValueError, TypeError, EOFError, RuntimeError, OverflowError, struct.error, zlib.error, zipfile.BadZipFile)
 _VERSION = 1
+_N_RATES = 40  # of bounds at all times
 _COMMENT = re.compile(rb"perceptrank trace, version (\d{1,9}), written by ([ -~]+)")
 
 
@@ -155,7 +156,9 @@ class Trace:
         losses = self.losses(measure)
         return np.cumsum(losses if self.query_weights is None else self.query_weights * losses)
 
-    def risk_bound(self, confidence: float = 0.95, measure: MeasureLike | None = None) -> float:
+    def risk_bound(
+        self, confidence: float = 0.95, measure: MeasureLike | None = None, *, at_all_times: bool = False
+    ) -> float:
         """Bound the expected loss on new queries of the rankers that were used, on average over the rounds.
 
         Let the queries be drawn independently from one distribution. The ranker of each round was made before its query
@@ -168,10 +171,17 @@ class Trace:
         Queries that the measure leaves out do not count. Query weights must not depend on what is drawn: with
         them, 1 / T is the sum of their squares, divided by the square of their sum. Without queries, it is NaN.
 
+        The bound is for a number of rounds that was fixed beforehand. With `at_all_times` it holds after every round at
+        once, so that one may look as often as one likes, and stop when it is small enough. It is then the smallest over
+        λ = 2, 1, 1/2, ... of (λ times the loss so far + ln(1 / (share of this λ times (1 - confidence)))) / ((1 -
+        exp(-λ)) T): of the order of 1 / T where little is lost (Ville's inequality).
+
         Parameters
         ----------
         confidence : float between 0 and 1
             Chance that the bound holds.
+        at_all_times : bool
+            Bound the risk after all numbers of rounds at once.
 
         Examples
         --------
@@ -179,6 +189,8 @@ class Trace:
         >>> trace = ListwisePerceptron().learn(separable(2000, seed=1).stream)
         >>> round(1 - trace.mean("ndcg"), 4), round(trace.risk_bound(0.95), 4)
         (0.0003, 0.0277)
+        >>> round(trace.risk_bound(0.95, at_all_times=True), 4)
+        0.0029
         """
         chance = check_confidence(confidence)
         values = self.values(self._first() if measure is None else measure)
@@ -186,6 +198,12 @@ class Trace:
         counted = ~np.isnan(values) & (weights > 0)
         if not counted.any():
             return float("nan")
+        if at_all_times:
+            losses, largest = weights[counted] @ (1 - values[counted]), weights[counted].max()
+            steps = np.arange(_N_RATES)
+            rates, shares = 2.0 ** (1 - steps), 1 / ((steps + 1) * (steps + 2))
+            bounds = (rates * losses - np.log(shares * (1 - chance))) * largest / -np.expm1(-rates * largest)
+            return float(min(1.0, bounds.min() / weights[counted].sum()))
         shares = weights[counted] / weights[counted].sum()
         deviation = np.sqrt(np.log(1 / (1 - chance)) / 2 * (shares @ shares))
         return float(min(1.0, shares @ (1 - values[counted]) + deviation))

@@ -69,12 +69,15 @@ def format_of(source: Source) -> Format:
     return "letor" if table_format_of_name(os.fspath(first)) is None else "table"  # type: ignore[arg-type]
 
 
-def format_for(path: str) -> Format:
+def format_for(path: str) -> Literal["csv", "store", "parquet", "letor"]:
     """Choose the format of a file or folder to write by its name."""
     suffix = Path(path).suffix
-    if table_format_of_name(path) is not None:
+    table = table_format_of_name(path)
+    if table == "csv":
+        return "csv"
+    if table is not None:
         raise ValueError(
-            f"tables like {path} are read, not written: end the name with .txt, .parquet or .store, or use --to"
+            f"files like {path} are read, not written: end the name with .csv, .txt, .parquet or .store, or use --to"
         )
     if path == "-" or suffix.lower() in _TEXT_SUFFIXES or suffix in SUFFIXES:
         return "letor"
@@ -83,7 +86,7 @@ def format_for(path: str) -> Format:
     if suffix in ("", ".store") or is_store(Path(path)):
         return "store"
     raise ValueError(
-        f"cannot tell the format of {path} from its name: end it with .txt, .parquet or .store, or use --to"
+        f"cannot tell the format of {path} from its name: end it with .csv, .txt, .parquet or .store, or use --to"
     )
 
 
@@ -99,6 +102,7 @@ def open_sources(
     feature_paths: list[str] | None = None,
     report: Callable[[Any], object] | None = None,
     names: tuple[str, ...] | None = None,
+    unjudged: str = "skip",
     **letor: Any,
 ) -> Blocks:
     """Open files of one format, lazily or, if `whole`, in memory; raise `ValueError` if an option does not apply.
@@ -127,6 +131,8 @@ def open_sources(
         from perceptrank.io.tables.reader import read_table, scan_table
 
         settings: dict[str, Any] = {"missing": missing, "report": report, "progress": progress} | precision | columns
+        if unjudged != "skip":
+            settings["unjudged"] = unjudged
         tables: list[Any] = list(sources)
         return (read_table if whole else scan_table)(tables, feature_paths or None, **settings)
     paths = [os.fspath(source) for source in sources if isinstance(source, (str, os.PathLike))]

@@ -29,14 +29,16 @@ from perceptrank.learners.learning import (
 from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
-from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
+from perceptrank.learners.starting import STARTS, Beginning, Feature, FeatureNames, InitialWeights
 from perceptrank.learners.tally import CHANGES, ROUNDS, UPDATES
 from perceptrank.measures import MeasureLike, parse_all
-from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks, block_of_frame
+from perceptrank.stream.columns import QID
+from perceptrank.stream.frames import is_frame
 from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import ParameterError, as_grades
+from perceptrank.stream.validation import ParameterError, as_grades, check_positive
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
 from perceptrank.transforms.registry import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
@@ -112,7 +114,8 @@ class Learner(Estimator):
     Arguments that mean the same in all methods:
 
     - `X`: documents, an array of shape (documents, features), a sparse matrix or a data frame.
-    - `stream`: a `QueryStream`; to learn from, also an iterable of blocks.
+    - `stream`: a `QueryStream`, or a data frame with the columns that `QueryStream.from_frame` reads; to learn from,
+      also an iterable of them.
     - `qid`, `group`: query of each document, or number of documents of each query. Without them, X is one query.
     - `model`: a `Model` of a learner with the same settings.
     - `document`: what `as_document` returned.
@@ -157,6 +160,7 @@ class Learner(Estimator):
     average: bool = False
     transforms: TransformLike = None
     initial_weights: InitialWeights = None
+    production: Feature | None = None
     positive: FeatureNames = None
     negative: FeatureNames = None
     zero: FeatureNames = None
@@ -203,7 +207,10 @@ class Learner(Estimator):
 
     def _beginning(self) -> Beginning:
         """Check the settings of the start; return them."""
-        return Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
+        rate = None
+        if self.production is not None:
+            rate = check_positive("learning_rate", getattr(self, "learning_rate", 1.0))
+        return Beginning.of(self.initial_weights, self.positive, self.negative, self.zero, self.production, rate)
 
     @abstractmethod
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
@@ -271,7 +278,7 @@ class Learner(Estimator):
             return advance(self, learn_stream, stream, recorded)
         traces: list[Trace] = []
         kinds: set[str] = set()
-        for block in as_blocks(stream):
+        for block in as_blocks(stream, known=self._model.feature_names or ()):
             kinds |= kinds_of_lists(self, block)
             traces.append(advance(self, learn_stream, block, recorded))
         if not traces:
@@ -293,7 +300,7 @@ class Learner(Estimator):
             raise TypeError(f"{self.name} learns from clicks: show a list with `show`, then call `learn_clicks`")
         if reads_labels(self):
             X, relevance = as_example(X, relevance)
-        features, names = as_named_features(X)
+        features, names = as_named_features(X, self._model)
         m = features.shape[0]
         if type(relevance) is np.ndarray and relevance.dtype == np.float64 and relevance.shape == (m,):
             grades = np.ascontiguousarray(relevance)
@@ -396,19 +403,31 @@ class Learner(Estimator):
         """
         if isinstance(X, QueryStream):
             return self.scores(X)
-        features, names = as_named_features(X)
+        if is_frame(X) and qid is None and group is None and QID in X.columns:
+            return self.scores(X)
         model = self._model
+        features, names = as_named_features(X, model)
         model.check_features(features.shape[1], names)
         model = ready_model(self, features.shape[1], names, sparse=isinstance(features, SparseFeatures), model=model)
         return model.predict(features, names, qid, group)
 
     def scores(self, stream: QueryStream) -> Floats:
-        """Return the scores of all documents of a stream, features transformed query by query; it needs no grades."""
+        """Return the scores of all documents of a stream, features transformed query by query; it needs no grades.
+
+        Of a data frame, they are in the order of its rows.
+        """
+        if is_frame(stream):
+            judged, rows = block_of_frame(stream, self._model.feature_names or (), judged=False)
+            scores = np.empty(len(rows))
+            scores[rows] = self.scores(judged)
+            return scores
         model = ready_model(self, stream.n_features, stream.feature_names, sparse=stream.is_sparse)
         return model.scores(stream)
 
     def rank(self, X: npt.ArrayLike) -> Ints:
         """Return the rows of the documents of one query, best first; those of equal scores keep the input order."""
+        if is_frame(X) and QID in X.columns and len(set(X[QID].to_list())) > 1:
+            raise ValueError("rank takes the documents of one query, and the frame has several: `scores` takes them")
         return np.argsort(-self.predict(X), kind="stable")
 
     # What was learned
@@ -519,7 +538,7 @@ class Learner(Estimator):
                 raise ValueError(
                     f"{name} cannot be changed once something was learned: make a new {type(self).__name__}"
                 )
-        starts_anew = not has_begun and bool(changed & {"transforms", "initial_weights"})
+        starts_anew = not has_begun and bool(changed & {"transforms", "initial_weights", "production"})
         self._model = self._configured(None if starts_anew else self._model.copy())
         known = (changed - {"average"}) & before.keys()  # with or without a mean, weights move alike
         if has_begun and any(differ(getattr(self, name), before[name]) for name in known):

@@ -29,6 +29,7 @@ from perceptrank.learners.tally import (
     USED_LOSS,
     Iterates,
 )
+from perceptrank.stream.frames import encode_frame, is_frame
 from perceptrank.stream.grouping import group_rows
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
@@ -694,7 +695,9 @@ def transformed(
     return X
 
 
-def as_named_features(X: Any) -> tuple[AnyFeatures, tuple[str, ...] | None]:
-    """Convert features; return them with the names of a data frame's columns."""
+def as_named_features(X: Any, model: Model) -> tuple[AnyFeatures, tuple[str, ...] | None]:
+    """Convert features; return them with the names of a data frame's columns, its categories as a model knows them."""
     names = column_names(X)
+    if names and model.feature_names and is_frame(X):
+        X, names = encode_frame(X, names, model.feature_names)
     return as_any_features(X), tuple(names) if names else None

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.transforms.forms import Added
 from perceptrank.transforms.transform import Transform
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 class ScoreOf(Transform):
     """Add the score of another ranker as one more feature, after the others.
 
-    A click learner that starts as that ranker takes it as `production`: ``production="score"``.
+    A learner that starts as that ranker takes it as `production`: ``production="score"``.
 
     Parameters
     ----------
@@ -43,20 +45,30 @@ class ScoreOf(Transform):
         self.ranker = ranker
         self._names: tuple[str, ...] | None = None
 
-    def apply(self, X: Features, offsets: Ints) -> Features:
+    def apply(self, X: Any, offsets: Ints) -> Any:
         from perceptrank.learners.learning import ready_model
 
         names, known = self._names, self.ranker.model.feature_names
         own: Any = X
+        is_sparse = isinstance(X, SparseFeatures)
         if names is not None and known is not None and names != known:
             if lacking := [name for name in known if name not in names]:
                 raise ValueError(f"{self!r} needs the feature {lacking[0]!r}, which the data lacks")
-            names, own = known, np.ascontiguousarray(X[:, [names.index(name) for name in known]])
-        model = ready_model(self.ranker, own.shape[1], names)
+            columns = np.array([names.index(name) for name in known])
+            names, own = known, own.select(columns) if is_sparse else np.ascontiguousarray(own[:, columns])
+        model = ready_model(self.ranker, own.shape[1], names, sparse=is_sparse)
         model.check_features(own.shape[1], names)
-        scores = model.block_scores(own, offsets, names)
-        outputs: Any = np.column_stack([X, scores]).astype(X.dtype, copy=False)
+        scores = model.block_scores(own, offsets, names)[:, None].astype(X.dtype)
+        if is_sparse:
+            return SparseFeatures.beside([X, SparseFeatures.from_dense(scores)])
+        outputs: Any = np.hstack([X, scores])
         return outputs
+
+    def sum_with(self, weights: Floats, n_features: int) -> Added:
+        return Added(keeps=True, ranker=self.ranker, factor=float(weights[-1]))
+
+    def sparse_form(self) -> ScoreOf:
+        return self
 
     def for_columns(self, names: tuple[str, ...] | None) -> ScoreOf:
         form = type(self)(self.ranker)

@@ -16,7 +16,9 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learning import accepts_sparse, measure_of
 from perceptrank.learners.model import Model
 from perceptrank.measures import Measure, MeasureLike
-from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.blocks import Blocks, block_of_frame
+from perceptrank.stream.columns import QID, RELEVANCE
+from perceptrank.stream.frames import is_frame
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_any_features, as_numbers, check_positive_whole
 
@@ -142,7 +144,7 @@ class Estimator(ABC):
         Parameters
         ----------
         X : array of shape (documents, features), sparse matrix, data frame or QueryStream
-            The documents; a QueryStream holds grades and queries as well.
+            The documents; a QueryStream, or a data frame without `y`, holds grades and queries as well.
         y : array of shape (documents,), optional
             Grades.
         qid, group : array, optional
@@ -160,8 +162,9 @@ class Estimator(ABC):
             If an argument is invalid, all weights are 0, or there are more than 1000 documents in an array, and neither
             `qid` nor `group`.
         """
-        stream = as_stream(self, X, y, qid, group, sample_weight)
-        is_single = qid is None and group is None and stream is not X and len(stream) == 1
+        learned = type(self)(**self.get_params(deep=False))
+        stream = as_stream(learned, X, y, qid, group, sample_weight)
+        is_single = y is not None and qid is None and group is None and len(stream) == 1
         if is_single and (n := stream.n_documents) > LARGEST_SINGLE_QUERY:
             raise ValueError(
                 f"without qid or group, all {n} rows would be the documents of one query: give qid, the query of each "
@@ -172,7 +175,6 @@ class Estimator(ABC):
             raise ValueError("all weights are zero: there is no query to learn from")
         check_positive_whole("n_passes", n_passes)
         rng = np.random.default_rng(seed)
-        learned = type(self)(**self.get_params(deep=False))
         learned.learn(stream)
         for _ in range(n_passes - 1):
             learned.learn(stream.shuffled(rng))
@@ -209,7 +211,7 @@ class Estimator(ABC):
         The parameters are those of `fit`; of `qid` and `group`, one is needed, and `sample_weight` is the weight of
         each document's query in the mean.
         """
-        if not isinstance(X, QueryStream) and qid is None and group is None:
+        if y is not None and qid is None and group is None and not isinstance(X, QueryStream):
             self.model.check_features(as_any_features(X).shape[1], None)
             raise ValueError(
                 "score needs qid (the query of each row) or group (the number of rows of each query): a ranking is "
@@ -302,7 +304,9 @@ def as_stream(
     group: npt.ArrayLike | None,
     sample_weight: npt.ArrayLike | None,
 ) -> QueryStream:
-    """Return the arguments of `fit` as a stream."""
+    """Return the arguments of `fit` as a stream; a data frame without grades beside it has a column of them."""
+    if y is None and qid is None and group is None and is_frame(X) and {QID, RELEVANCE} <= set(X.columns):
+        X = block_of_frame(X, estimator.model.feature_names or ())[0]
     if isinstance(X, QueryStream):
         if y is not None or qid is not None or group is not None or sample_weight is not None:
             raise ValueError("a QueryStream holds grades, queries and their weights already: give it alone")

@@ -10,7 +10,7 @@ from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
-from perceptrank.measures import MeasureLike
+from perceptrank.measures import MeasureLike, parse
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import HINGE_ROWS, Weighing, descend_slam, find_hinges
@@ -72,7 +72,8 @@ class SlamPerceptron(Startable, CompiledLearner):
 
     @property
     def theorem(self) -> Theorem:
-        return self._model.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
+        promised = theorems.slam(float(self.learning_rate), float(self.margin))
+        return self._model.beginning.theorem(theorems.for_top(promised, parse(self.measure).cutoff))
 
     def _make_settings(self) -> ListSettings:
         margin, weighing = check_positive("margin", self.margin), weighing_of(self.measure, self.class_order)

@@ -6,6 +6,7 @@ transforms. A vector of initial weights alone is about the features after them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -29,8 +30,9 @@ FeatureNames: TypeAlias = Sequence[Feature] | Feature | None
 Origin: TypeAlias = dict[Feature, float] | tuple[float, ...] | None  # a copy of what was given, validated
 
 SIGNS = {"positive": POSITIVE, "negative": NEGATIVE, "zero": ZERO}
-STARTS = ("initial_weights", *SIGNS)  # parameters that cannot change once something was learned
+STARTS = ("initial_weights", "production", *SIGNS)  # parameters that cannot change once something was learned
 _RULES = {POSITIVE: ">= 0", NEGATIVE: "<= 0", ZERO: "0"}
+MOST_OUTPUTS = 1000  # that count for the weight of production's score; sparse documents have few of many features
 _SHOWN = 5
 NO_SIGNS: Floats = np.empty(0)
 
@@ -44,6 +46,11 @@ class Startable:
     initial_weights : mapping from features to weights, or vector, optional
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms. Rankings then depend on the learning rate.
+    production : str or int, optional
+        Feature that has the score of the ranker to start from, by name or number of column; or "score", which the
+        transform `ScoreOf` adds. Its weight starts at `learning_rate` √n, n being the number of weights behind the
+        transforms, at most 1,000: the length of a step if features have spread 1. All others start at 0, so that the
+        first query is ranked as that ranker does.
     positive, negative, zero : list of features, optional
         Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
@@ -53,6 +60,7 @@ class Startable:
     accepts_query_weights: ClassVar[bool] = True
 
     initial_weights: InitialWeights = None
+    production: Feature | None = None
     positive: FeatureNames = None
     negative: FeatureNames = None
     zero: FeatureNames = None
@@ -68,6 +76,8 @@ class Beginning:
         The initial weights, validated; None for zeros.
     production : str, int or None
         The feature that has the score of another ranker, which it starts to rank by.
+    rate : float or None
+        The learning rate, which this score's weight is in units of; None if that weight is 1.
     constraints : dict
         The sign of each constrained feature.
     ranks : bool
@@ -81,6 +91,7 @@ class Beginning:
     ranks: bool = False
     names_features: bool = False
     production: Feature | None = None
+    rate: float | None = None
 
     @classmethod
     def of(
@@ -90,6 +101,7 @@ class Beginning:
         negative: FeatureNames,
         zero: FeatureNames,
         production: Feature | None = None,
+        rate: float | None = None,
     ) -> Beginning:
         """Check the settings."""
         origin = as_initial(initial_weights)
@@ -100,7 +112,7 @@ class Beginning:
             raise ValueError("give production or initial_weights, not both")
         features = [*(origin if isinstance(origin, dict) else ()), *constraints, production]
         named = any(isinstance(feature, str) for feature in features)
-        return cls(origin, constraints, origin is not None or production is not None, named, production)
+        return cls(origin, constraints, origin is not None or production is not None, named, production, rate)
 
     @property
     def features(self) -> tuple[str, ...] | None:
@@ -131,17 +143,15 @@ class Beginning:
         return _converted(weights, model.feature_names, model.transforms)
 
     def _production_weights(self, model: Model) -> Floats:
-        """Return 1 for the first output of the transforms that is made of the production score, 0 for others."""
+        """Return a weight for the first output of the transforms that rises with the production score, else 0."""
         assert self.production is not None
-        transforms, width = [*model.transforms], model.n_inputs
-        if transforms and transforms[0].adds == self.production:
-            width = transforms.pop(0).n_outputs(width)
-            place = width - 1
-        else:
-            (place,) = _places("production", [self.production], model)
-        weights = np.zeros(width)
-        weights[place] = 1.0
-        for transform in transforms:
+        weights = np.zeros(model.n_inputs)
+        if not any(transform.adds == self.production for transform in model.transforms):
+            weights[_places("production", [self.production], model)] = 1.0
+        for transform in model.transforms:
+            if transform.adds:
+                weights = np.append(weights, 1.0 if transform.adds == self.production else 0.0)
+                continue
             sources = transform.sources(len(weights))
             if sources is None or not (rising := (sources >= 0) & (weights[sources] > 0.0)).any():
                 raise ValueError(
@@ -151,7 +161,7 @@ class Beginning:
             weights[np.argmax(rising)] = 1.0
         if self.constraints and self.signs(model)[np.argmax(weights)] != FREE:
             raise ValueError("`production` must not be among `positive`, `negative` or `zero`")
-        return weights
+        return weights if self.rate is None else self.rate * math.sqrt(min(len(weights), MOST_OUTPUTS)) * weights
 
     def signs(self, model: Model) -> Floats:
         """Return the signs that weights of transformed features keep, empty if none is constrained."""
@@ -167,6 +177,9 @@ class Beginning:
                     )
                 signs[place] = code
         for transform in model.transforms:
+            if transform.adds and transform.adds == self.production:
+                signs = np.append(signs, FREE)
+                continue
             sources = transform.sources(len(signs))
             if sources is None:
                 raise ValueError(
@@ -178,14 +191,14 @@ class Beginning:
 
     def norm(self, model: Model) -> float:
         """Return the norm of the initial weights before anything was learned; raise if it depends on the features."""
-        if isinstance(self.origin, dict) and model.transforms:
-            raise ValueError("the norm of initial_weights by feature depends on the transforms: learn first")
+        if self.production is not None or (isinstance(self.origin, dict) and model.transforms):
+            raise ValueError("the norm of the initial weights depends on the features and transforms: learn first")
         values = self.origin.values() if isinstance(self.origin, dict) else self.origin or ()
         return float(np.linalg.norm(np.array([*values])))
 
     def theorem(self, theorem: Theorem) -> Theorem:
         """Return the theorem of a learner that starts from 0, free of constraints, for this start and constraints."""
-        theorem = theorems.from_start(theorem) if self.origin is not None else theorem
+        theorem = theorems.from_start(theorem) if self.ranks else theorem
         return theorems.constrained(theorem) if self.constraints else theorem
 
 

@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from perceptrank.measures.kinds import AP, ERR, NDCG, Precision, ReciprocalRank
+from perceptrank.measures.kinds import NDCG
 from perceptrank.measures.measure import Measure, MeasureLike
-from perceptrank.measures.of_clicks import ExpectedClicks, FairPreferences, TeamDraft
+from perceptrank.stream.registry import Registry
 from perceptrank.stream.validation import check_choice
 
-_OF_CLICKS: tuple[type[Measure], ...] = (FairPreferences, ExpectedClicks, TeamDraft)
-_KINDS: tuple[type[Measure], ...] = (NDCG, AP, Precision, ReciprocalRank, ERR, *_OF_CLICKS)
-_CLASSES = {kind.name: kind for kind in _KINDS} | {"map": AP, "precision": Precision, "mrr": ReciprocalRank}
-KNOWN = "ndcg, ndcg@k, ap, p@k, rr, rr@k, err, err@k, and of clicks preferences, clicks@k, team-draft"
+REGISTRY = Registry(Measure, "measure", "name", "perceptrank.measures")
+_ALIASES = {"map": "ap", "precision": "p", "mrr": "rr"}
 
 
 def parse(name: MeasureLike) -> Measure:
@@ -61,7 +59,8 @@ def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
         except ValueError as error:
             errors.append(str(error))
     if errors:
-        raise ValueError(f"{'; '.join(errors)}. Known measures: {KNOWN}, also by conventions of others: {_TOOLS_SHOWN}")
+        known = ", ".join(f"{name}@k" if hasattr(kind, "k") else name for name, kind in REGISTRY.all().items())
+        raise ValueError(f"{'; '.join(errors)}. Known measures: {known}, also by conventions of others: {_TOOLS_SHOWN}")
     return measures
 
 
@@ -84,7 +83,7 @@ def _parse_one(name: MeasureLike) -> Measure:
 def _kind_and_options(name: str) -> tuple[type[Measure], dict[str, Any]]:
     head, _, tail = name.strip().lower().partition(":")
     base, at, cutoff = head.partition("@")
-    kind = _CLASSES.get(base)
+    kind = REGISTRY.find(_ALIASES.get(base, base))
     if kind is None:
         raise ValueError(f"unknown measure {name!r}")
     known = {option.name: option for option in fields(kind)}

@@ -5,9 +5,15 @@ Whatever takes a `QueryStream` also takes an iterable of them, so data larger th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from perceptrank.kernels.arrays import Ints
+from perceptrank.stream.columns import QID, RELEVANCE
+from perceptrank.stream.frames import is_frame, split_frame
+from perceptrank.stream.grouping import group_rows
 from perceptrank.stream.query_stream import QueryStream
 
 Blocks: TypeAlias = QueryStream | Iterable[QueryStream]
@@ -50,12 +56,16 @@ def check_repeatable(stream: Blocks) -> None:
         raise TypeError("the stream must be re-iterable: a QueryStream, a Scan or a list, not an iterator")
 
 
-def as_blocks(stream: Blocks, *, required: bool = False) -> Iterator[QueryStream]:
-    """Iterate over the non-empty blocks of a stream; if they are `required`, raise `ValueError` if there are none."""
+def as_blocks(stream: Blocks, *, required: bool = False, known: Collection[str] = ()) -> Iterator[QueryStream]:
+    """Iterate over the non-empty blocks of a stream; if they are `required`, raise `ValueError` if there are none.
+
+    A data frame is a block too, of which `known` features encode categories; see `QueryStream.from_frame`.
+    """
     is_empty = True
     if not isinstance(stream, Iterable):
         raise TypeError(f"stream must be a QueryStream or an iterable of them, got {type(stream).__name__}")
-    for block in [stream] if isinstance(stream, QueryStream) else stream:
+    for each in [stream] if isinstance(stream, QueryStream) or is_frame(stream) else stream:
+        block = block_of_frame(each, known)[0] if is_frame(each) and not isinstance(each, QueryStream) else each
         if not isinstance(block, QueryStream):
             raise TypeError(f"stream must be a QueryStream or an iterable of them, got one of {type(block).__name__}")
         if len(block) > 0:
@@ -63,3 +73,18 @@ def as_blocks(stream: Blocks, *, required: bool = False) -> Iterator[QueryStream
             yield block
     if required and is_empty:
         raise ValueError("the stream has no queries")
+
+
+def block_of_frame(frame: Any, known: Collection[str] = (), *, judged: bool = True) -> tuple[QueryStream, Ints]:
+    """Return a data frame as a stream, and the row of each document, since those of a query may be apart.
+
+    If it need not be `judged`, grades are 0, and without query ids all documents are of one query.
+    """
+    X, names, columns = split_frame(frame, QID, RELEVANCE, None, known=known, judged=judged)
+    queries = columns.pop(QID, np.zeros(len(X)))
+    rows = group_rows(queries, len(X))[0] if len(X) else None
+    if not judged:
+        columns = {RELEVANCE: np.zeros(len(X))}
+    grades = columns.pop(RELEVANCE, None)
+    stream = QueryStream.from_arrays(X, grades, qid=queries, feature_names=names, columns=columns, missing="keep")
+    return stream, np.arange(len(X)) if rows is None else rows

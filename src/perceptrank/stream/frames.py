@@ -1,15 +1,16 @@
 """Convert to and from pandas and polars data frames, without importing either."""
 
 import importlib
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.stream.columns import CLICKED, PLACE, QID, RELEVANCE, Column, recognized_columns
 from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import check_choice
+from perceptrank.stream.validation import as_features, check_choice
 
 
 def make_frame(columns: Mapping[str, Any], library: str) -> Any:
@@ -34,25 +35,40 @@ def feature_columns(
     return names
 
 
+def is_frame(value: Any) -> TypeGuard[Any]:
+    """Tell a data frame by what it can do."""
+    return hasattr(value, "columns") and hasattr(value, "to_numpy")
+
+
 def split_frame(
-    frame: Any, qid: str, relevance: str, features: Sequence[str] | None
+    frame: Any,
+    qid: str,
+    relevance: str,
+    features: Sequence[str] | None,
+    categories: Sequence[str] = (),
+    known: Collection[str] = (),
+    *,
+    judged: bool = True,
 ) -> tuple[npt.NDArray[Any], list[str] | None, dict[str, Any]]:
-    """Split a data frame into features, their names, and columns by name; see `QueryStream.from_frame`."""
-    if not hasattr(frame, "columns") or not hasattr(frame, "to_numpy"):
+    """Split a data frame into features, their names, and columns by name; see `QueryStream.from_frame`.
+
+    Columns whose values are among the `known` features, as ``name=value``, are encoded as these. A frame that is not
+    `judged` needs neither queries nor grades.
+    """
+    if not is_frame(frame):
         raise TypeError(f"frame must be a pandas or polars DataFrame, got {type(frame).__name__}")
-    if isinstance(features, str):
-        features = [features]
+    features = [features] if isinstance(features, str) else features
+    categories = [categories] if isinstance(categories, str) else list(categories)
     names = list(frame.columns)
     has_clicks = {PLACE, CLICKED} <= set(names)
-    needed = [qid, *([] if has_clicks else [relevance]), *(features or [])]
+    needed = [qid, *([] if has_clicks else [relevance])] if judged else []
+    needed += [*categories, *(_source(name, names) or name for name in features or ())]
     missing = [name for name in needed if name not in names]
     if missing:
         raise ValueError(f"the frame has no column {', '.join(map(repr, missing))}; it has {names}")
-    columns = {QID: frame[qid].to_numpy()}
-    if relevance in names:
-        columns[RELEVANCE] = frame[relevance].to_numpy()
+    columns = {name: frame[own].to_numpy() for name, own in ((QID, qid), (RELEVANCE, relevance)) if own in names}
     for name, column in recognized_columns(names).items():
-        if name not in (qid, relevance, *(features or ())):
+        if name not in (qid, relevance, *(features or ()), *categories):
             values = _column_values(column, frame[name])
             if values is not None:
                 columns[name] = values
@@ -62,10 +78,69 @@ def split_frame(
         return np.empty((len(frame), 0), np.float32), None, columns
     if not chosen:
         raise ValueError(f"the frame has no feature columns, only {names}")
-    lists = _list_column(frame, chosen[0]) if len(chosen) == 1 else None
+    lists = _list_column(frame, chosen[0]) if len(chosen) == 1 and chosen[0] in names else None
     if lists is not None:
         return lists, None, columns
-    return frame[chosen].to_numpy(), [str(name) for name in chosen], columns
+    return *encode_frame(frame, chosen, known, categories), columns
+
+
+def encode_frame(
+    frame: Any, names: Sequence[Any], known: Collection[str] = (), categories: Collection[str] = ()
+) -> tuple[npt.NDArray[Any], list[str]]:
+    """Return features and their names; a category ``name=value`` is 1 where its column has the value.
+
+    A column of categories, or of `known` ones, has a feature for each of the known values, else for each that occurs.
+    """
+    columns = list(frame.columns)
+    encoded: dict[str, list[str]] = {}  # known categories by their columns
+    for feature in known:
+        source = _source(feature, columns)
+        if source is not None and source != feature and source not in known:
+            encoded.setdefault(source, []).append(feature)
+    texts: dict[Any, list[str | None]] = {}
+    sources: dict[Any, Any] = {}  # the column that each feature is made of
+    for name in names:
+        source = _source(name, columns)
+        if source == name and name not in categories and name not in encoded:
+            sources[name] = name
+            continue
+        if source not in texts:
+            texts[source] = _as_categories(frame[source])
+        occurring = sorted({f"{name}={value}" for value in texts[source] if value is not None})
+        sources |= dict.fromkeys([name] if source != name else encoded.get(name, occurring), source)
+    if texts and sources.keys() == set(known):
+        sources = {name: sources[name] for name in known}
+    plain = [name for name, source in sources.items() if source not in texts]
+    numbers = frame[plain].to_numpy()
+    if not texts:
+        return numbers, list(map(str, plain))
+    kept = as_features(numbers, list(map(str, plain))) if plain else np.empty((len(frame), 0), np.float32)
+    X, places = np.zeros((len(frame), len(sources)), kept.dtype), {name: j for j, name in enumerate(sources)}
+    X[:, [places[name] for name in plain]] = kept
+    for source, values in texts.items():
+        found = np.array([places.get(f"{source}={value}", -1) for value in values])
+        rows = np.flatnonzero(found >= 0)
+        X[rows, found[rows]] = 1
+        unseen = sorted({values[i] or "" for i in np.flatnonzero(found < 0).tolist()} - {""})
+        if unseen:
+            shown = ", ".join(map(repr, unseen[:5])) + (f" and {len(unseen) - 5} more" if len(unseen) > 5 else "")
+            warnings.warn(f"values of column {source!r} that are no feature count as none: {shown}", stacklevel=4)
+    return X, list(map(str, sources))
+
+
+def _source(feature: Any, names: Sequence[Any]) -> Any:
+    """Return the column that a feature is made of: its own, or that of the category ``name=value``; None if none is."""
+    if feature in names or not isinstance(feature, str):
+        return feature
+    parts = feature.split("=")
+    prefixes = ("=".join(parts[:k]) for k in range(len(parts) - 1, 0, -1))
+    return next((prefix for prefix in prefixes if prefix in names), None)
+
+
+def _as_categories(series: Any) -> list[str | None]:
+    """Return values as texts, None where they are missing; 3.0 is "3": whole numbers with gaps are floats to pandas."""
+    values = (None if value is None or value != value or value == "" else value for value in series.to_list())  # noqa: PLR0124
+    return [None if v is None else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in values]
 
 
 def _list_column(frame: Any, name: str) -> npt.NDArray[Any] | None:

@@ -343,6 +343,7 @@ class QueryStream:
         qid: str = "qid",
         relevance: str = "relevance",
         features: Sequence[str] | None = None,
+        categories: Sequence[str] = (),
         missing: Literal["error", "keep", "zero"] = "error",
     ) -> QueryStream:
         """Build a stream from a pandas or polars data frame with one row per document.
@@ -357,13 +358,26 @@ class QueryStream:
         qid, relevance : str
             Columns of the query identifiers and the grades; impressions need no grades, and no features.
         features : sequence of str, optional
-            Feature columns, or the one column of lists; default all other columns.
+            Feature columns, or the one column of lists; default all other columns. ``"colour=red"`` is 1 where the
+            column ``colour`` has that value, so that ``ranker.feature_names_in_`` encodes later data alike.
+        categories : str or sequence of str
+            Columns of text or numbers to encode, by a feature such as ``colour=red`` for each value that occurs. A
+            value that is missing has none. Learners encode later frames by these names; other values then count as
+            missing, with a warning.
         missing : "error", "keep", or "zero"
             See `QueryStream`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"qid": [1, 1], "relevance": [1, 0], "price": [2.0, 3.0], "colour": ["red", "blue"]})
+        >>> stream = QueryStream.from_frame(frame, categories=["colour"])
+        >>> stream.feature_names, stream.X.tolist()
+        (('price', 'colour=blue', 'colour=red'), [[2.0, 0.0, 1.0], [3.0, 1.0, 0.0]])
         """
         from perceptrank.stream.frames import split_frame
 
-        X, names, columns = split_frame(frame, qid, relevance, features)
+        X, names, columns = split_frame(frame, qid, relevance, features, categories)
         grades, queries = columns.pop(RELEVANCE, None), columns.pop(QID)
         return QueryStream.from_arrays(X, grades, qid=queries, feature_names=names, columns=columns, missing=missing)
 
@@ -458,6 +472,12 @@ class QueryStream:
         if (clicked := self.clicked) is not None:
             clicks += f", {np.count_nonzero(clicked)} clicked"
         return f"QueryStream({counts}{sparse}{clicks})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the first documents."""
+        from perceptrank.stream.notebook_table import first_documents
+
+        return first_documents(self)
 
     def __iter__(self) -> Iterator[Query]:
         return (self[q] for q in range(self.n_queries))

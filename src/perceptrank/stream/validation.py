@@ -119,7 +119,7 @@ def as_numbers(name: str, values: Any, columns: Sequence[str] | None = None) -> 
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         if array.ndim == 2:
-            raise kind(_describe_column(name, array, columns, error)) from None
+            raise kind(_describe_columns(name, array, columns, error)) from None
         raise kind(f"{name} must hold numbers: {error}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must hold real numbers. Complex data not supported")
@@ -128,16 +128,21 @@ def as_numbers(name: str, values: Any, columns: Sequence[str] | None = None) -> 
     return array
 
 
-def _describe_column(name: str, array: npt.NDArray[Any], names: Sequence[str] | None, error: Exception) -> str:
-    """Return the message about the first column of a matrix that does not hold numbers, by its name or number."""
+def _describe_columns(name: str, array: npt.NDArray[Any], names: Sequence[str] | None, error: Exception) -> str:
+    """Return the message about the columns of a matrix that do not hold numbers, by their names or numbers."""
+    problems: dict[str, Exception] = {}
     for j in range(array.shape[1]):
         try:
             _as_floats(array[:, j])
         except (TypeError, ValueError, OverflowError) as problem:
-            column = repr(names[j]) if names and len(names) == array.shape[1] else f"{j} (from 0)"
-            ways = "leave it out, or encode it, such as by a column of 0 and 1 for each value"
-            return f"{name} must hold numbers, but column {column} does not: {problem}; {ways}"
-    return f"{name} must hold numbers: {error}"
+            problems[repr(names[j]) if names and len(names) == array.shape[1] else f"{j} (from 0)"] = problem
+    first = next(iter(problems.values()), error)
+    listed, several = ", ".join(problems), len(problems) > 1
+    ways = f"leave {'them' if several else 'it'} out, or encode {'them' if several else 'it'}"
+    if names and problems:
+        ways += f": `QueryStream.from_frame(…, categories=[{listed}])` makes a feature of each value"
+    what = f"but columns {listed} do not" if several else f"but column {listed} does not"
+    return f"{name} must hold numbers, {what}: {first}; {ways}" if problems else f"{name} must hold numbers: {error}"
 
 
 def _as_floats(array: npt.NDArray[Any]) -> Floats:

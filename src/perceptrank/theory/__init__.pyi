@@ -17,5 +17,7 @@ from .margin_adversary import CostlyStream as CostlyStream
 from .margin_adversary import costly_stream as costly_stream
 from .margins import Margin as Margin
 from .margins import margin as margin
+from .simplex_adversary import play_simplex as play_simplex
+from .simplex_adversary import simplex_rounds as simplex_rounds
 from .theorem import Comparator as Comparator
 from .theorem import Theorem as Theorem

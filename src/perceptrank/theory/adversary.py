@@ -26,6 +26,7 @@ from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.measures import MeasureLike, parse
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive, check_positive_whole
+from perceptrank.theory.theorem import Comparator
 
 _MOST_BYTES = 2**32
 
@@ -58,6 +59,8 @@ class Game(NamedTuple):
         budget, of those within it.
     is_beaten : bool
         True if the learner came to rank all queries of `play_budget` right, so that none was left to play.
+    comparator : Comparator or None
+        Of `play_simplex`, the ranker whose norm and surrogate are as small as was asked for.
     """
 
     trace: Trace
@@ -66,6 +69,7 @@ class Game(NamedTuple):
     margin: float
     lower_bound: float
     is_beaten: bool = False
+    comparator: Comparator | None = None
 
 
 def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
@@ -137,7 +141,7 @@ def play(
     recorded = parse(measure)
     exact = version == "exact"
     n_features = rounds if exact else rounds + 1
-    _check_memory(rounds, n_documents, n_features, "choose a larger margin or fewer rounds")
+    check_memory(rounds, n_documents, n_features, "choose a larger margin or fewer rounds")
     X: Features = np.zeros((rounds, n_documents, n_features))
     relevance = np.zeros((rounds, n_documents))
     scores = np.empty((rounds, n_documents))
@@ -148,9 +152,7 @@ def play(
             X[t, :-1, t], X[t, -1, t] = -radius, radius
         else:
             X[t, 0, t + 1], X[t, 1, t + 1], X[t, 2:, 0] = radius, -radius, radius
-        order = np.asarray(ranker.rank(X[t]))
-        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(n_documents)):
-            raise ValueError(f"rank must return each of the {n_documents} row numbers once, got {order!r}")
+        order = ranking_of(ranker, X[t])
         scores[t, order] = -np.arange(n_documents)
         chosen = n_documents - 1 if exact else 1 if order[0] == 0 else 0
         relevance[t, chosen] = 1
@@ -197,7 +199,7 @@ def play_budget(
     n = check_positive_whole("budget", budget) + 1
     rounds = 4 * n if rounds is None else check_positive_whole("rounds", rounds)
     check_positive("radius", radius)
-    _check_memory(rounds, 2, n, "choose a smaller budget or fewer rounds")
+    check_memory(rounds, 2, n, "choose a smaller budget or fewer rounds")
     recorded = parse(measure)
     grades = np.array([0.0, 1.0])  # of equal scores the first is ranked first, which is the worst order
     X, masses, last_played = np.zeros((rounds, 2, n)), [], np.full(n, -1)
@@ -219,7 +221,15 @@ def play_budget(
     return Game(trace, stream, separator, margin, rounds * least, is_beaten=played < rounds)
 
 
-def _check_memory(rounds: int, n_documents: int, n_features: int, advice: str) -> None:
+def ranking_of(ranker: Opponent, X: Features) -> Ints:
+    """Return the row numbers of X as a ranker orders them; raise if they are no ranking."""
+    order = np.asarray(ranker.rank(X))
+    if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(len(X))):
+        raise ValueError(f"rank must return each of the {len(X)} row numbers once, got {order!r}")
+    return order
+
+
+def check_memory(rounds: int, n_documents: int, n_features: int, advice: str) -> None:
     """Raise if the queries of a game do not fit in memory."""
     n_bytes = 8 * rounds * n_documents * n_features
     if n_bytes > _MOST_BYTES:

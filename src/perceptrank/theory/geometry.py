@@ -8,6 +8,7 @@ from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.measures import AP, MeasureLike, parse
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.stream.validation import check_positive_whole
 
 _ROWS_AT_ONCE = 2048
 
@@ -29,7 +30,7 @@ def radius(stream: Blocks) -> float:
     return max(float(lengths(block.X.astype(np.float64)).max()) for block in blocks)
 
 
-def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
+def diameter(stream: Blocks, measure: MeasureLike = "ndcg", *, cutoff: int | None = None) -> float:
     """Return D, the largest distance between two documents of one query with different grades; 0 if there are none.
 
     It is at most twice the radius. Computing it takes time quadratic in the number of documents of a query.
@@ -39,6 +40,8 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
     stream : QueryStream or iterable of blocks
     measure : str or Measure
         For "ap", grades differ if one is positive and the other is not.
+    cutoff : int, optional
+        Count only pairs whose better document belongs in the first `cutoff` places, as `margin` does.
 
     Examples
     --------
@@ -46,7 +49,7 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
     >>> diameter(QueryStream.from_arrays([[3.0, 4.0], [0.0, 0.0], [9.0, 9.0]], [1, 0, 1], qid=[1, 1, 2]))
     5.0
     """
-    binary = isinstance(parse(measure), AP)
+    binary, k = isinstance(parse(measure), AP), check_cutoff(cutoff)
     largest = 0.0
     for whole in as_blocks(stream):
         for block in whole.blocks():
@@ -54,8 +57,16 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
             for start, stop in zip(block.offsets[:-1], block.offsets[1:], strict=True):
                 query = block.X[start:stop]
                 X = query.without_empty_columns().toarray() if isinstance(query, SparseFeatures) else query
-                largest = max(largest, _farthest(X, grades[start:stop]))
+                own = grades[start:stop]
+                if 0 < k < len(own):  # those below the grade at place k are alike
+                    own = np.where(own < np.sort(own)[-k], -1.0, own)
+                largest = max(largest, _farthest(X, own))
     return largest
+
+
+def check_cutoff(cutoff: int | None) -> int:
+    """Check a cut-off; return 0 for none."""
+    return 0 if cutoff is None else check_positive_whole("cutoff", cutoff)
 
 
 def lengths(rows: Floats | SparseFeatures) -> Floats:

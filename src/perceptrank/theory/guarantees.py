@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from perceptrank.measures import parse
+from perceptrank.measures import AP, NDCG, parse
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory.theorem import AnyComparator, Comparator, Theorem
 
@@ -251,6 +251,8 @@ def largest_share(learner: Guaranteed, n_documents: int | None) -> float:
     measure = getattr(learner, "measure", None)
     if measure is None:
         raise ValueError(f"n_documents must be None: {learner.algorithm} bounds mistakes, not the loss in a measure")
+    if not isinstance(parse(measure), (AP, NDCG)):
+        return 1.0
     return bounds.largest_share(measure, n_documents)
 
 

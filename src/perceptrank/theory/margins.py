@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,12 @@ from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import check_positive, check_positive_whole, read_only
-from perceptrank.theory.geometry import lengths
+from perceptrank.theory.geometry import check_cutoff, lengths
 from perceptrank.theory.surrogates import parse_learnable
 
 NO_COLUMN = 2**31 - 1  # beyond all
+
+Pairing: TypeAlias = tuple[bool, int]  # binary grades, cut-off (0 for none)
 
 
 @helper_sums
@@ -77,6 +79,7 @@ score_any_from_first: Callable[..., bool] = by_layout(score_from_first, score_fr
 @compiled
 def worst_pairs_pass(
     binary: bool,
+    cutoff: int,
     X: Features | SparseArrays,
     relevance: Floats,
     offsets: Ints,
@@ -89,8 +92,9 @@ def worst_pairs_pass(
 ) -> int:
     """Write for each query the smallest lead of a document over one of a lower grade, and the rows of the two.
 
-    A query whose grades are all equal has an infinite gap. Returns how many queries were done before an infinite score
-    or an invalid grade.
+    With a cut-off, only documents of at least the grade at that place of the ideal ranking lead; 0 stands for none. A
+    query without a pair has an infinite gap. Returns how many queries were done before an infinite score or an invalid
+    grade.
     """
     scores, grades, levels, most, least = floats[0], floats[1], floats[2], floats[3], floats[4]
     level_of, first, strongest, weakest = ints[0], ints[1], ints[2], ints[3]
@@ -116,7 +120,7 @@ def worst_pairs_pass(
             if weakest_above >= 0 and above - most[level] < gaps[q]:
                 gaps[q] = above - most[level]
                 higher[q], lower[q] = start + weakest_above, start + strongest[level]
-            if least[level] < above:
+            if least[level] < above and (cutoff == 0 or first[level] < cutoff):
                 above, weakest_above = least[level], weakest[level]
     return len(offsets) - 1
 
@@ -172,7 +176,14 @@ class Margin:
         return f"Margin({self.lower:.6g} <= best <= {self.upper:.6g}, {verdict}, {self.n_passes} passes)"
 
 
-def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 1e-3, max_passes: int = 1000) -> Margin:
+def margin(
+    stream: Blocks,
+    measure: MeasureLike = "ndcg",
+    *,
+    cutoff: int | None = None,
+    tolerance: float = 1e-3,
+    max_passes: int = 1000,
+) -> Margin:
     """Bound the best margin of a linear ranker on a stream from below and above.
 
     Parameters
@@ -181,6 +192,9 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
         Read once in each pass; pairs of documents are never enumerated.
     measure : str or Measure
         For "ap" two documents are a pair if one is relevant and the other is not; otherwise if their grades differ.
+    cutoff : int, optional
+        Count only pairs whose better document belongs in the first `cutoff` places, so that its grade is at least that
+        of the document there in the ideal ranking. Theorems with the same `cutoff` need no more.
     tolerance : float
         Stop when `upper` - `lower` is at most this fraction of `upper`.
     max_passes : int
@@ -194,20 +208,23 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     >>> best = margin(stream)
     >>> round(best.lower, 4), round(best.upper, 4), best.separable
     (0.1047, 0.1047, True)
+    >>> graded = QueryStream.from_arrays([[1.0], [0.0], [0.5]], [2, 1, 0])  # the last two are in the wrong order
+    >>> margin(graded).separable, margin(graded, cutoff=1).lower
+    (False, 0.5)
     """
     check_positive("tolerance", tolerance)
     check_positive_whole("max_passes", max_passes, least=2)
     check_repeatable(stream)
-    binary = isinstance(parse_learnable(measure), AP)
-    first = _worst_pairs(binary, stream, None)
+    kind = isinstance(parse_learnable(measure), AP), check_cutoff(cutoff)
+    first = _worst_pairs(kind, stream, None)
     if first is None:
         raise ValueError("the stream has no two documents of one query with different grades")
-    best = _search(binary, stream, first, np.ones(first.differences.shape[1]), tolerance, max_passes - 1)
+    best = _search(kind, stream, first, np.ones(first.differences.shape[1]), tolerance, max_passes - 1)
     if best.separable is not None or best.n_passes >= max_passes - 1:
         return replace(best, n_passes=best.n_passes + 1)
     scales = np.abs(first.differences).max(axis=0)
     scales = np.where(scales > 0, scales, max(float(scales.max()), 1e-300))
-    scaled = _search(binary, stream, first, scales, np.inf, max_passes - 1 - best.n_passes)
+    scaled = _search(kind, stream, first, scales, np.inf, max_passes - 1 - best.n_passes)
     n_passes = 1 + best.n_passes + scaled.n_passes
     if scaled.separable is False:
         return replace(scaled, n_passes=n_passes)
@@ -216,7 +233,7 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     return replace(best, lower=tighter.lower, ranker=tighter.ranker, separable=separable, n_passes=n_passes)
 
 
-def _search(binary: bool, stream: Blocks, pairs: _Pairs, scales: Floats, tolerance: float, max_passes: int) -> Margin:
+def _search(kind: Pairing, stream: Blocks, pairs: _Pairs, scales: Floats, tolerance: float, max_passes: int) -> Margin:
     """Search with every feature divided by its scale; the bounds returned are those of the unscaled features."""
     best, best_ranker, separable = -np.inf, np.zeros(len(scales)), None
     n_passes = in_vain = 0
@@ -231,7 +248,7 @@ def _search(binary: bool, stream: Blocks, pairs: _Pairs, scales: Floats, toleran
             break
         direction = combined / scales / scales
         ranker = direction / lengths(direction[None])[0]
-        worse = _worst_pairs(binary, stream, ranker)
+        worse = _worst_pairs(kind, stream, ranker)
         n_passes += 1
         if worse is None:
             raise ValueError("the stream has changed between two passes")
@@ -266,7 +283,7 @@ class _Pairs(NamedTuple):
         return _Pairs(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
 
-def _worst_pairs(binary: bool, stream: Blocks, ranker: Floats | None) -> _Pairs | None:
+def _worst_pairs(kind: Pairing, stream: Blocks, ranker: Floats | None) -> _Pairs | None:
     """Return the pairs with the smallest gaps, one per query, if any; those of the first queries without a ranker."""
     worst: _Pairs | None = None
     before = 0
@@ -276,20 +293,20 @@ def _worst_pairs(binary: bool, stream: Blocks, ranker: Floats | None) -> _Pairs 
             expected = len(weights) if worst is None else worst.differences.shape[1]
             if block.n_features != expected:
                 raise ValueError(f"all blocks must have {expected} features, as the first has, got {block.n_features}")
-            pairs = _worst_pairs_of_block(binary, block, weights, before)
+            pairs = _worst_pairs_of_block(kind, block, weights, before)
             worst = pairs if worst is None else worst.with_more(pairs)
             worst = worst.take(np.argsort(worst.gaps, kind="stable")[:_NEW_PAIRS])
             before += block.n_documents
     return worst if worst is not None and len(worst.gaps) else None
 
 
-def _worst_pairs_of_block(binary: bool, block: QueryStream, weights: Floats, before: int) -> _Pairs:
+def _worst_pairs_of_block(kind: Pairing, block: QueryStream, weights: Floats, before: int) -> _Pairs:
     n = len(block)
     gaps, higher, lower = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     X = block.X.arrays if isinstance(block.X, SparseFeatures) else read_only(block.X)
     grades, offsets = read_only(block.relevance), read_only(block.offsets)
     scratch = borrow_scratch(int(np.diff(offsets).max()), 1, 5, 4, 0)[:2]
-    if worst_pairs_pass(binary, X, grades, offsets, weights, gaps, higher, lower, *scratch) < n:
+    if worst_pairs_pass(*kind, X, grades, offsets, weights, gaps, higher, lower, *scratch) < n:
         raise ValueError(_TOO_LARGE)
     chosen = np.argsort(gaps, kind="stable")[:_NEW_PAIRS]
     chosen = chosen[np.isfinite(gaps[chosen])]

@@ -75,6 +75,9 @@ class Theorem:
         The surrogate of a comparator's loss L; None if the theorem only takes margins, or another loss.
     starts : bool
         True if the learner starts from weights w₁ that are not 0, which the bound depends on.
+    cutoff : int or None
+        Margin, diameter and surrogate are about the pairs that `perceptrank.theory.margin` takes with this cut-off;
+        those of all pairs will do as well.
     assumption : str
         Condition of the statement. docs/theory.md has the proof, and says which bounds are tight.
 
@@ -106,6 +109,7 @@ class Theorem:
     size: str = "diameter"
     surrogate: str | None = None
     starts: bool = False
+    cutoff: int | None = None
     assumption: str = "a linear ranker has margin γ on the stream; rankings by the current weights"
 
     def __str__(self) -> str:

@@ -83,6 +83,18 @@ def listwise(relative_margin: float = 1.0, surrogate: str = "level-pair", *, spl
     )
 
 
+def for_top(promised: Theorem, cutoff: int | None) -> Theorem:
+    """Restrict margin and diameter to pairs whose better document belongs in the first places, if there is a cut-off.
+
+    For learners that move no other pairs.
+    """
+    if cutoff is None:
+        return promised
+    pairs = f"has margin γ on the pairs whose better document belongs in the first {cutoff} places"
+    assumption = promised.assumption.replace("has margin γ on the stream", pairs)
+    return replace(promised, cutoff=cutoff, assumption=assumption)
+
+
 def safe_averaging(current: Theorem) -> Theorem:
     """Bound the loss of safe averaging, given the theorem about rankings by the current weights."""
     promised, bound = current.statement.split(" ≤ ")
@@ -93,7 +105,7 @@ def safe_averaging(current: Theorem) -> Theorem:
         statement=f"{promised} ≤ {multiple:g} {bound} + {extra:g}{where}",
         multiple=multiple,
         extra=extra,
-        assumption="a linear ranker has margin γ on the stream",
+        assumption=current.assumption.removesuffix("; rankings by the current weights"),
     )
 
 
@@ -171,12 +183,13 @@ def prank(margin: float = 0.0) -> Theorem:
 
 
 def examined(relative_margin: float = 1.0) -> Theorem:
-    """Bound the loss of the listwise perceptron on examined documents (T3)."""
+    """Bound the loss of the listwise perceptron on examined documents; for any users, only the weight that it moves."""
     return replace(
         listwise(relative_margin, surrogate="slam"),
         statement="observed loss ≤ (1 + 2ρ) D²/γ², expected loss ≤ that / π",
         assumption="a linear ranker has margin γ on relevance; users click what is relevant and examined, any two "
-        "documents with probability π or more; rankings by the current weights",
+        "documents with probability π or more; rankings by the current weights. Of any users: the weight moved has the "
+        "bound against every ranker's hinges on the preferences observed",
     )
 
 
@@ -185,10 +198,14 @@ def perturbed() -> Theorem:
     return Theorem("Σ u·Δ ≤ U √(D² M + 2A), A = Σ w·Δ", assumption="weights start at 0; any users; M the weight moved")
 
 
-def fair_pairs() -> Theorem:
-    """Bound the misordered neighbours by the loss of any ranker u (C1, C2); m_t are the margins, N_t the evidence."""
-    assumption = "fair pairs; weights start at 0; rankings by the current weights; top-down users if logistic"
-    return Theorem("expected misordered ≤ u's loss + U² m_T/2 + Σ D² (N_t - N_(t-1))/2m_t", assumption=assumption)
+def fair_pairs(*, logistic: bool = False) -> Theorem:
+    """Bound the misordered neighbours by the loss of any ranker u; m_t are the margins, N_t the evidence."""
+    own = "divergence" if logistic else "hinges"
+    users = "users who go from top to bottom, whose divergence is 0 if u·x is the logit of attractiveness"
+    assumption = (
+        f"fair pairs; {users if logistic else 'any users'}; weights start at 0; rankings by the current weights"
+    )
+    return Theorem(f"expected misordered ≤ u's {own} + U² m_T/2 + Σ D² (N_t - N_(t-1))/2m_t", assumption=assumption)
 
 
 def gradient_descent() -> Theorem:

@@ -3,6 +3,7 @@ from .clip import Clip as Clip
 from .composition import Chain as Chain
 from .composition import Join as Join
 from .hash import Hash as Hash
+from .hybrid_scores import HybridScores as HybridScores
 from .missing import Missing as Missing
 from .query_minmax import QueryMinMax as QueryMinMax
 from .query_normal import QueryNormal as QueryNormal

@@ -5,11 +5,14 @@ What explains and exports a model asks for these, and knows no transform by its 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
+
+if TYPE_CHECKING:
+    from perceptrank.transforms.trees.forest import Forest
 
 _MOST_BYTES = 2**30  # of constants: a file of ONNX has at most twice that
 
@@ -42,6 +45,15 @@ class Filling(NamedTuple):
 
     values: Floats  # of each feature, where it is missing
     has_indicators: bool  # if so, a feature for each follows, which is 1 where the value is missing and 0 elsewhere
+
+
+class Added(NamedTuple):
+    """What scores as weights of outputs do that are a score, or leaves of trees, perhaps beside the features."""
+
+    keeps: bool  # True if the features are the first outputs; their weights are then apart from this
+    forest: Forest | None = None  # trees, whose leaves have what these add to the score; None if there are none
+    ranker: Any = None  # a learner whose score is multiplied by the factor
+    factor: float = 0.0
 
 
 class Folding(NamedTuple):

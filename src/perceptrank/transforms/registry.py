@@ -76,8 +76,8 @@ def named_transforms() -> dict[str, type[Transform]]:
     Examples
     --------
     >>> list(named_transforms())  # doctest: +NORMALIZE_WHITESPACE
-    ['bins', 'clip', 'hash', 'missing', 'query-minmax', 'query-normal', 'query-rank', 'query-zscore', 'running',
-     'running-spread', 'signed-log', 'trees']
+    ['bins', 'clip', 'hash', 'hybrid', 'missing', 'query-minmax', 'query-normal', 'query-rank', 'query-zscore',
+     'running', 'running-spread', 'signed-log', 'trees']
     """
     return {name: kind for name, kind in REGISTRY.all().items() if not kind.wraps}
 

@@ -17,12 +17,23 @@ from perceptrank.stream.parameter_docs import add_inherited_parameters
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import as_any_features, as_grouped
-from perceptrank.transforms.forms import Affine, Filling, Folding, Nodes, Piecewise
+from perceptrank.transforms.forms import Added, Affine, Filling, Folding, Nodes, Piecewise
 from perceptrank.transforms.lineage import Form, Lineage, Outputs
 
 # What does the work of a transform, and what it answers about that to whoever exports and explains models.
 _WORK = ("apply", "learn_and_apply", "write", "write_columns")
-_ANSWERS = ("label", "unit", "spread", "affine", "piecewise", "filling", "fold_weights", "evaluate", "spreads")
+_ANSWERS = (
+    "label",
+    "unit",
+    "spread",
+    "affine",
+    "piecewise",
+    "filling",
+    "fold_weights",
+    "sum_with",
+    "evaluate",
+    "spreads",
+)
 _STRUCTURE = ("trace", "steps", "leaves", "add_nodes")
 
 
@@ -135,6 +146,11 @@ class Transform(ABC):
         is_known = self.affine(1) is not None or self.piecewise(1) is not None
         return is_known or type(self).add_nodes is not Transform.add_nodes
 
+    @property
+    def has_sum(self) -> bool:
+        """True if it makes scores, or leaves of trees, of features: `sum_with`."""
+        return type(self).sum_with is not Transform.sum_with
+
     def steps(self) -> list[Transform]:
         """Return the transforms that it applies one after the other: itself, unless it is a chain."""
         return [self]
@@ -210,6 +226,10 @@ class Transform(ABC):
     def filling(self, n_features: int) -> Filling | None:
         """Return what missing values become now, if filling them in is all that the transform does; else None."""
         return None
+
+    def sum_with(self, weights: Floats, n_features: int) -> Added:
+        """Return the trees or the ranker that score as weights of outputs do, if it `has_sum`."""
+        raise NotImplementedError(f"{self!r} makes no scores of features")
 
     def fold_weights(self, weights: Floats, n_features: int) -> Folding | None:
         """Return weights of features that score as those of outputs do, if outputs are signed sums of features."""

@@ -18,11 +18,15 @@ _ROLES = ("qid", "docid", "relevance", "weight", "feature")
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Dialect):
-    """Files to read and their options; `whole` groups documents of a query that are not adjacent."""
+    """Files to read and their options; `whole` groups documents of a query that are not adjacent.
+
+    `quiet` is for reading once more: columns and what is left out are not reported again.
+    """
 
     files: Files
     comments: bool = False
     whole: bool = False
+    quiet: bool = False
 
     def blocks(
         self,
@@ -30,11 +34,13 @@ class Reading(Dialect):
         *,
         every: int | None = None,
         names: tuple[str, ...] | None = None,
+        only: Callable[["pr.QueryStream"], Any] | None = None,
     ) -> Iterator["pr.QueryStream"]:
         """Yield the queries block by block, and tell the bar how far it is.
 
         With `every`, blocks end wherever so many queries, or a multiple of that, are complete. With `names`, features
-        are those of these names, in this order; other features are skipped, with a warning.
+        are those of these names, in this order; other features are skipped, with a warning. `only` tells which queries
+        of a block are wanted.
         """
         from perceptrank.io.paths import is_store
         from perceptrank.io.sources import adapt_block
@@ -44,13 +50,13 @@ class Reading(Dialect):
         n_documents = stream.n_documents if isinstance(stream, pr.QueryStream) and is_store(Path(self.files[0])) else 0
         queries = documents = 0
         for whole in _blocks_of(stream):
-            if names and queries == 0:
+            if names and documents == 0 and not self.quiet:
                 _say_what_is_left_out(whole.feature_names, names)
-            block = adapt_block(whole, names, self.sparse)
+            documents += whole.n_documents
+            block = adapt_block(whole if only is None else whole[only(whole)], names, self.sparse)
             for start, stop in _cuts(queries, len(block), every):
                 yield block if stop - start == len(block) else block[start:stop]
             queries += len(block)
-            documents += block.n_documents
             if n_documents:
                 bar(documents, n_documents)
 
@@ -63,10 +69,22 @@ class Reading(Dialect):
             whole=self.whole,
             comments=self.comments,
             progress=bar,
-            report=lambda columns: complain(str(columns)),
+            report=self._report,
             names=names,
             **self.options(),
         )
+
+    def check_rereadable(self, option: str) -> None:
+        """Raise if the files can be read only once."""
+        from perceptrank.io.paths import is_address
+
+        if once := [file for file in self.files if file == "-" or is_address(file)]:
+            source = "standard input" if once[0] == "-" else once[0]
+            raise ValueError(f"{option} reads the queries twice, which {source} does not allow: write a file first")
+
+    def _report(self, report: object) -> None:
+        if not self.quiet:
+            complain(str(report))
 
     def options(self) -> dict[str, Any]:
         """Return what `open_sources` takes beside the files."""
@@ -130,7 +148,7 @@ class ClickReading(Reading, ClickLogs):
             queries,
             first_place=self.first_place,  # type: ignore[arg-type]
             progress=bar,
-            report=lambda report: complain(str(report)),
+            report=self._report,
             **taken,
             **columns,
             **self._log_settings(),

@@ -20,7 +20,7 @@ DEFAULT_RECORD = ["ndcg@10", "ap"]
 
 
 Qid = StrEnum("Qid", "auto field comment")  # place of the query in a line of LETOR text
-To = StrEnum("To", "letor store parquet")  # formats that can be written
+To = StrEnum("To", "letor store parquet csv")  # formats that can be written
 
 
 Files = Annotated[
@@ -70,7 +70,7 @@ Transforms = Annotated[
     typer.Option(
         "--transform",
         help="Transform of the features: auto, none, running, query-zscore, query-normal, query-rank, "
-        "query-minmax, running-spread, clip, signed-log, missing, bins, hash or trees, with settings if needed "
+        "query-minmax, running-spread, clip, signed-log, missing, bins, hash, hybrid or trees, with settings if needed "
         "(bins:n_bins=16,kind=one-hot). A + puts transforms side by side; repeated, they form a chain.",
     ),
 ]
@@ -149,7 +149,8 @@ class Dialect:
             "--features",
             metavar="FILE",
             help="Table with the features of judgements in tables, joined by query and document: CSV, TSV, JSON lines, "
-            "feature logs of Elasticsearch, OpenSearch or Solr, or a TREC run; may be repeated.",
+            "feature logs of Elasticsearch, OpenSearch or Solr (requests of _msearch before the responses), or a TREC "
+            "run; may be repeated.",
         ),
         Reads(What.data),
     ] = None

@@ -2,7 +2,6 @@
 
 import json
 import secrets
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,7 +11,7 @@ import numpy as np
 
 from perceptrank.deploy.engines.float_model import LARGEST, FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
-from perceptrank.deploy.engines.trees import FloatTree, next_float
+from perceptrank.deploy.engines.trees import FloatTrees, next_float
 from perceptrank.io.engine_server import EngineError, EngineServer, Removal
 from perceptrank.kernels.arrays import Floats, Ints
 
@@ -71,14 +70,22 @@ class ElasticsearchModel(FloatModel):
             model["feature_normalizers"] = normalized
         return {"model": {"name": self.model_name, "model": model}}
 
-    def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
-        model = {"type": "model/xgboost+json", "definition": json.dumps([_xgboost_tree(tree) for tree in trees])}
-        return {"model": {"name": self.model_name, "model": model}}, [
+    def tree_body(self, trees: FloatTrees) -> tuple[Any, list[str]]:
+        model = {"type": "model/xgboost+json", "definition": json.dumps(_xgboost_trees(trees))}
+        note = (
             "the parts of a feature that is a derived_expression must match every document: OpenSearch from 3.2 on "
             "makes NaN of it otherwise, which counts as 0"
-        ]
+        )
+        if not trees.are_of_one_feature:
+            note = (
+                "every feature must match every document, as those of part=features do: OpenSearch 3.2 to 3.7 takes "
+                "one that does not match for larger than any number in a tree, other versions for 0"
+            )
+        return {"model": {"name": self.model_name, "model": model}}, [note]
 
-    def seen_by_trees(self, values: Any) -> Any:
+    def seen_by_trees(self, values: Any, trees: FloatTrees) -> Any:
+        if not trees.are_of_one_feature:
+            return values
         return np.where(values < np.float32(LARGEST), values, np.float32(0.0))
 
     def ask_name(self, server: EngineServer) -> str:
@@ -89,7 +96,14 @@ class ElasticsearchModel(FloatModel):
         return f"{kind} {version['number']} at {server.address}"
 
     def ask_scores(
-        self, server: EngineServer, names: list[str], body: Callable[[Any], Any], values: Any, offsets: Ints
+        self,
+        server: EngineServer,
+        names: list[str],
+        body: Callable[[Any], Any],
+        values: Any,
+        offsets: Ints,
+        *,
+        must_match: bool = False,
     ) -> Floats:
         """Return the scores that the plugin gives to documents, in an index and a feature store of their own.
 
@@ -99,9 +113,10 @@ class ElasticsearchModel(FloatModel):
         name = f"perceptrank-parity-{secrets.token_hex(8)}"
         is_split = (values < 0.0).any(axis=0)
         constants = [SHIFT_FEATURE] if self.shift.value else []
+        features = _feature_set(name, names, constants, is_split, must_match=must_match)
         with server.leaving_nothing() as removals:
             _make_store(server, removals, name)
-            server.ask("PUT", f"/_ltr/{name}/_featureset/{name}", _feature_set(name, names, constants, is_split))
+            server.ask("PUT", f"/_ltr/{name}/_featureset/{name}", features)
             model = body(replace(self, model_name=name))
             server.ask("POST", f"/_ltr/{name}/_featureset/{name}/_createmodel", model)
             _make_index(server, removals, name, is_split, int(np.diff(offsets).max()))
@@ -119,22 +134,35 @@ class OpenSearchModel(ElasticsearchModel):
     name = "opensearch"
 
 
-def _xgboost_tree(tree: FloatTree) -> dict[str, Any]:
-    """Return a tree as XGBoost dumps it, where a value that is less than the condition goes the way of yes.
+def _xgboost_trees(trees: FloatTrees) -> list[dict[str, Any]]:
+    """Return trees as XGBoost dumps them, where a value that is less than the condition goes the way of yes.
 
     A feature that a document does not match is 0, or NaN: OpenSearch 3.2 to 3.7 sends NaN the way of no at every split,
-    and later versions the way of missing. The first split, which all other values pass, sends it to the leaf of 0.
+    and later versions the way of missing, which is that of 0. In a tree of one feature, the first split, which all
+    other values pass, sends NaN to the leaf of 0.
     """
+    forest = trees.forest
 
-    def split(condition: float, yes: dict[str, Any], no: dict[str, Any]) -> dict[str, Any]:
-        return {"split": tree.name, "split_condition": condition, "children": [yes, no]}
+    def split(feature: int, condition: float, yes: dict[str, Any], no: dict[str, Any]) -> dict[str, Any]:
+        return {"split": trees.name(feature), "split_condition": condition, "children": [yes, no]}
 
-    def split_at(threshold: float, up: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-        return up if threshold == LARGEST else split(next_float(threshold), up, above)
+    def split_at(feature: int, threshold: float, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        return left if threshold == LARGEST else split(feature, next_float(threshold), left, right)
 
-    leaf_of_0 = {"leaf": tree.leaves[bisect_left(tree.thresholds, 0.0)]}
-    nodes = [split(LARGEST, tree.nested(lambda value: {"leaf": value}, split_at), leaf_of_0)]
-    nodes[0]["depth"] = 0
+    roots = forest.nested(lambda value: {"leaf": value}, split_at)
+    if trees.are_of_one_feature:
+        zeros = forest.values[forest.leaves(np.zeros((1, forest.n_features)))[0]].tolist()
+        features = forest.features[forest.roots].tolist()
+        guards = zip(features, roots, zeros, strict=True)
+        roots = [split(feature, LARGEST, root, {"leaf": zero}) for feature, root, zero in guards]
+    for root in roots:
+        _number_nodes(root)
+    return roots
+
+
+def _number_nodes(root: dict[str, Any]) -> None:
+    nodes = [root]
+    root["depth"] = 0
     for number, node in enumerate(nodes):  # the list grows, level by level
         node["nodeid"] = number
         for child in node.get("children", []):
@@ -143,8 +171,7 @@ def _xgboost_tree(tree: FloatTree) -> dict[str, Any]:
     for node in nodes:
         if "children" in node:
             yes, no = (child["nodeid"] for child in node["children"])
-            node |= {"yes": yes, "no": no, "missing": no}
-    return nodes[0]
+            node |= {"yes": yes, "no": no, "missing": yes if node["split_condition"] > 0.0 else no}
 
 
 def field_query(field: str, *, matches_all: bool = True) -> dict[str, Any]:
@@ -173,7 +200,7 @@ def _make_store(server: EngineServer, removals: list[Removal], name: str) -> Non
         raise
 
 
-def _feature_set(name: str, names: list[str], constants: list[str], split: Any) -> Any:
+def _feature_set(name: str, names: list[str], constants: list[str], split: Any, *, must_match: bool) -> Any:
     prefix = "perceptrank_"
     while any(name.startswith(prefix) for name in names):
         prefix += "_"
@@ -183,7 +210,7 @@ def _feature_set(name: str, names: list[str], constants: list[str], split: Any) 
         if split[j]:
             features.append(feature(own, f"{prefix}p{j} - {prefix}n{j}", "derived_expression"))
         else:
-            features.append(feature(own, field_query(f"p{j}", matches_all=False)))  # as features of a shop may not
+            features.append(feature(own, field_query(f"p{j}", matches_all=must_match)))  # those of a shop may not
     features += [feature(constant, _CONSTANT) for constant in constants]
     return {"featureset": {"name": name, "features": features}}
 

@@ -10,9 +10,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from perceptrank.deploy.additive import Additive, as_sum
-from perceptrank.deploy.engines.score_shift import NO_SHIFT, SHIFT_FEATURE, Shift, as_shift, make_shift, make_tree_shift
-from perceptrank.deploy.engines.trees import FloatTree, check_steps, float_trees
-from perceptrank.deploy.folding import Folded
+from perceptrank.deploy.engines.score_shift import (
+    NO_SHIFT,
+    SHIFT_FEATURE,
+    Shift,
+    as_shift,
+    find_values,
+    make_shift,
+    make_tree_shift,
+)
+from perceptrank.deploy.engines.trees import FloatTrees, float_trees, is_linear
+from perceptrank.deploy.folding import Folded, among
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Differences, Export, SumTarget, check_word, note_no_bias
 from perceptrank.io.engine_server import EngineServer
@@ -58,6 +66,9 @@ class FloatModel(SumTarget):
     shift : float, "auto", path, stream, or Shift
         What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
         documents positive whose features are not negative, and a file or stream those of its own documents.
+    values : path or stream, optional
+        Of a model with weights and trees, documents that have all values of the features with a weight: the weights
+        become trees, too, with a leaf for each value.
     url : str, optional
         For parity: where the engine is; without, scores are emulated.
     timeout : float
@@ -68,6 +79,7 @@ class FloatModel(SumTarget):
     normalizers: bool = True
     part: str = "model"
     shift: Any = 0.0
+    values: Any = None
     url: str | None = field(default=None, repr=False)  # it may hold a password
     timeout: float = 60.0
 
@@ -90,9 +102,11 @@ class FloatModel(SumTarget):
 
     def settled(self, model: Any, function: RankingFunction) -> Self:
         folded = as_sum(function)
-        if isinstance(folded, Additive):
-            trees = float_trees(self.name, folded)
-            return replace(self, shift=make_tree_shift(self.shift, self.name, model, function, trees))
+        values = find_values(self.values, self.name, function, folded)
+        if not is_linear(folded):
+            trees = float_trees(self.name, folded, values=values)
+            shift = make_tree_shift(self.shift, self.name, model, function, trees)
+            return replace(self, shift=shift, values=values)
         if isinstance(self.shift, Shift):
             return self
         dropped = self.left_out(folded)
@@ -106,16 +120,16 @@ class FloatModel(SumTarget):
                 ["a draft: each feature is the field of its name; replace those that are made otherwise"],
             )
         else:
-            body, notes = self._trees_of(model) if isinstance(model, Additive) else self._weights_of(model)
+            body, notes = self._weights_of(model) if is_linear(model) else self._trees_of(model)
         return json.dumps(body, indent=1) + "\n", notes
 
     def _draft_of(self, model: Folded | Additive) -> Any:
         target = self
-        if isinstance(model, Additive):
-            check_steps(self.name, model)
-            target = replace(self, shift=NO_SHIFT)  # which leaves have
-        else:
+        if is_linear(model):
             self.terms(model)  # which raises if float32 cannot hold a number
+        else:
+            self.trees(model)
+            target = replace(self, shift=NO_SHIFT)  # which leaves have
         return target.draft(list(model.used), list(model.used))
 
     def _weights_of(self, folded: Folded) -> tuple[Any, list[str]]:
@@ -134,9 +148,13 @@ class FloatModel(SumTarget):
             )
         return self.body(self.terms(folded)), notes
 
-    def _trees_of(self, additive: Additive) -> tuple[Any, list[str]]:
-        trees = float_trees(self.name, additive, self.shift.value)
-        body, own = self.tree_body(trees.trees)
+    def trees(self, model: Folded | Additive) -> FloatTrees:
+        """Return the trees of a model; raise if float32 cannot hold a number."""
+        return float_trees(self.name, model, self.shift.value, self.values)
+
+    def _trees_of(self, model: Folded | Additive) -> tuple[Any, list[str]]:
+        trees = self.trees(model)
+        body, own = self.tree_body(trees)
         absent = "a feature that a document does not match is 0: it must be 0 in learning, too"
         return body, [*trees.notes, absent, *own, *self._constant_notes(trees.dropped)]
 
@@ -156,7 +174,7 @@ class FloatModel(SumTarget):
         """Return the request's body as plain values."""
 
     @abstractmethod
-    def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
+    def tree_body(self, trees: FloatTrees) -> tuple[Any, list[str]]:
         """Return the request's body of trees as plain values, and what must be known of it."""
 
     def terms(self, folded: Folded) -> list[FloatTerm]:
@@ -187,8 +205,12 @@ class FloatModel(SumTarget):
 
     def differences(self, function: RankingFunction) -> Differences:
         model, added = as_sum(function), float(self.shift.value)
-        dropped = float_trees(self.name, model).dropped if isinstance(model, Additive) else self.left_out(model)
-        rounding = 4 * ULP * len(model.places)
+        if is_linear(model):
+            dropped, n = self.left_out(model), len(model.places)
+        else:
+            trees = self.trees(model)
+            dropped, n = trees.dropped, trees.forest.n_trees
+        rounding = 4 * ULP * n
         few_digits = f"float32 keeps few digits of scores to which {added:g} is added: take a smaller shift"
         return Differences(rounding, rounding, dropped, added, few_digits if added else "")
 
@@ -211,9 +233,12 @@ class FloatModel(SumTarget):
         if not np.isfinite(values).all():
             raise ValueError(f"{self.name} computes with float32, which cannot hold some values of the features")
         server, names = self.server(), list(model.used)
-        if isinstance(model, Additive):
-            trees, plain = float_trees(self.name, model, self.shift.value).trees, replace(self, shift=NO_SHIFT)
-            return plain.ask_scores(server, names, lambda target: target.tree_body(trees)[0], values, offsets)
+        if not is_linear(model):
+            trees, plain = self.trees(model), replace(self, shift=NO_SHIFT)
+            must_match = not trees.are_of_one_feature
+            return plain.ask_scores(
+                server, names, lambda target: target.tree_body(trees)[0], values, offsets, must_match=must_match
+            )
         terms = self.terms(model)
         return self.ask_scores(server, names, lambda target: target.body(terms), values, offsets)
 
@@ -223,11 +248,19 @@ class FloatModel(SumTarget):
 
     @abstractmethod
     def ask_scores(
-        self, server: EngineServer, names: list[str], body: Callable[[Any], Any], values: Any, offsets: Ints
+        self,
+        server: EngineServer,
+        names: list[str],
+        body: Callable[[Any], Any],
+        values: Any,
+        offsets: Ints,
+        *,
+        must_match: bool = False,
     ) -> Floats:
         """Return the scores that a live engine gives to documents, whose float32 values are those of the names.
 
-        Nothing is left behind on the server. `body` makes the request's body for this target with other names.
+        Nothing is left behind on the server. `body` makes the request's body for this target with other names. If
+        features must match, they do match documents whose value is 0.
         """
 
     @abstractmethod
@@ -238,19 +271,20 @@ class FloatModel(SumTarget):
         """Return the scores of documents as the engine computes them: each operation in float32, feature by feature."""
         values = columns.astype(np.float32)
         scores = np.zeros(len(values), np.float32)
-        if isinstance(model, Additive):
-            values = self.seen_by_trees(values)
-            for j, tree in enumerate(float_trees(self.name, model, self.shift.value).trees):
-                thresholds = np.array([self.reached(threshold) for threshold in tree.thresholds], np.float32)
-                leaves = np.array(tree.leaves, np.float32)
-                scores = scores + leaves[np.searchsorted(thresholds, values[:, j], side="left")]
+        if not is_linear(model):
+            trees = self.trees(model)
+            forest = among(trees.forest, model.places)
+            thresholds = np.array([self.reached(threshold) for threshold in forest.thresholds.tolist()])
+            seen = self.seen_by_trees(values, trees).astype(np.float64)
+            for leaves in replace(forest, thresholds=thresholds).leaves(seen).T:
+                scores = scores + forest.values[leaves].astype(np.float32)
             return scores.astype(np.float64)
         values = np.column_stack([values, np.ones(len(values), np.float32)])  # the last is the feature of the shift
         for j, (_, weight, mean, spread) in enumerate(self.terms(model)):
             scores = scores + np.float32(weight) * ((values[:, j] - np.float32(mean)) / np.float32(spread))
         return scores.astype(np.float64)
 
-    def seen_by_trees(self, values: Any) -> Any:
+    def seen_by_trees(self, values: Any, trees: FloatTrees) -> Any:
         """Return the values that trees of the engine see in place of those of documents."""
         return values
 

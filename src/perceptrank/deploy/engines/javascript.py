@@ -9,6 +9,7 @@ import numpy as np
 from perceptrank.deploy.additive import Additive, table_of
 from perceptrank.deploy.engines.programs import find_program, folder_with, run_program
 from perceptrank.deploy.folding import Folded
+from perceptrank.deploy.forests import node_rows
 from perceptrank.deploy.target import SumTarget
 from perceptrank.kernels.arrays import Floats
 
@@ -31,7 +32,7 @@ export function score(features) {{
     }}
 {body}
   }}
-  return total;
+{walks}  return total;
 }}
 
 /** The places of one query's documents, best first; those of equal scores stay in their order. */
@@ -55,6 +56,24 @@ function countBelow(edges, value) {{
 }}
 """
 
+_TREES = """
+/** Trees. A document goes from a node to the first of two others if the feature is not above the number, else to the
+ * second. Those below 0 are leaves: node -1 is the first, -2 the second. */
+const NODES = [
+{nodes}
+];
+const ROOTS = {roots};
+const LEAVES = {leaves};
+"""
+_WALKS = """\
+  for (let node of ROOTS) {
+    while (node >= 0) {
+      const [name, highest, first, second] = NODES[node];
+      node = features[name] <= highest ? first : second;
+    }
+    total += LEAVES[-1 - node];
+  }
+"""
 _PRODUCT = "    total += weight * (value - offset);"
 _STEPS = "    total += heights[countBelow(edges, value)];"
 _LINES = """\
@@ -88,7 +107,14 @@ class JavaScriptFunction(SumTarget):
     name = "javascript"
 
     def write(self, model: Folded | Additive) -> tuple[str, list[str]]:
-        helper, body = "", _PRODUCT
+        helper, body, walks = "", _PRODUCT, ""
+        if model.forest is not None:
+            walks = _WALKS
+            helper = _TREES.format(
+                nodes="\n".join(f"  {json.dumps(row)}," for row in node_rows(model.forest, model.names)),
+                roots=model.forest.roots.tolist(),
+                leaves=model.forest.values.tolist(),
+            )
         if isinstance(model, Additive):
             compared, sign, body = ("above", "<", _STEPS) if model.has_steps else ("not below", "<=", _LINES)
             helper = _COUNT_BELOW.format(compared=compared, sign=sign)
@@ -101,6 +127,7 @@ class JavaScriptFunction(SumTarget):
             absent="One that is absent is 0." if model.is_sparse else "One that is absent is an error.",
             otherwise="0" if model.is_sparse else "undefined",
             body=body,
+            walks=walks,
         )
         return text, ["it is an ECMAScript module: name the file .mjs for Node, or import it as a module"]
 

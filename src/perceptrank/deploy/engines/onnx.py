@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.deploy.additive import is_rising, raw_thresholds
+from perceptrank.deploy.folding import fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, Target
 from perceptrank.kernels.arrays import Floats, Ints
@@ -33,7 +34,17 @@ class OnnxGraph(Target):
     def export(self, function: RankingFunction) -> Export:
         nodes, width = Graph(), len(function.names)
         value = "features"
-        for transform, before in merge_steps(function.transforms, width):
+        weights, steps, bias = function.weights, merge_steps(function.transforms, width), ""
+        if any(step.has_sum and not step.has_graph for step in function.transforms):
+            folded, steps = fold_function(function), []
+            value, weights, bias = (
+                nodes.add("Sub", value, folded.offsets),
+                folded.weights,
+                nodes.constant([folded.bias]),
+            )
+            if folded.forest is not None:
+                bias = nodes.add("Add", folded.forest.add_nodes(nodes, "features"), bias)
+        for transform, before in steps:
             functions = transform.piecewise(width)
             if before and functions is not None:
                 value = functions._replace(edges=raw_thresholds(before, functions.edges)).add_nodes(nodes, value)
@@ -47,7 +58,8 @@ class OnnxGraph(Target):
                         )
                 value = transform.add_nodes(nodes, value, width)
             width = transform.n_outputs(width)
-        scores = nodes.add("Reshape", nodes.product(value, function.weights[:, None]), nodes.whole(-1))
+        value = nodes.product(value, weights[:, None])
+        scores = nodes.add("Reshape", nodes.add("Add", value, bias) if bias else value, nodes.whole(-1))
         metadata = {"algorithm": function.algorithm, "feature_names": json.dumps(function.names)}
         notes = [
             f"the input features is a matrix of documents x {len(function.names)} in double precision (float64): all "
@@ -55,7 +67,7 @@ class OnnxGraph(Target):
             "scores",
             "features must be finite: the graph does not check them",
         ]
-        if function.transforms and function.transforms[0].accepts_missing:
+        if steps and steps[0][0].accepts_missing:
             notes[-1] = "features must be finite, or NaN where they are missing: the graph does not check them"
         if any(transform.learns for transform in function.transforms):
             notes.append("statistics are those that the model has now: export it again when it has learned on")

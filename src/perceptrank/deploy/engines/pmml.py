@@ -50,6 +50,7 @@ class PmmlModel(FillingTarget):
             coefficients = [(self._add_curve(derived, curve, model), 1.0) for curve in model.curves]
         else:
             coefficients = [(self._add_field(derived, term, model), term.weight) for term in model.terms]
+            coefficients += [(self._add_tree(derived, tree, model), 1.0) for tree in _trees(model)]
         missing = "a feature that is missing makes the result invalid: the model has learned from none"
         if model.takes_missing:
             missing = "a missing feature counts as what the model takes for it"
@@ -97,11 +98,7 @@ class PmmlModel(FillingTarget):
 
     def _add_field(self, derived: ET.Element, term: FilledTerm, filled: Filled) -> str:
         """Return the field that a weight is of, and derive it if it is none of the document's own."""
-        value: Expression = term.name
-        if term.is_indicator:
-            value = ("if", ("isMissing", term.name), 1.0, 0.0)
-        elif filled.has_indicators:
-            value = ("if", ("isMissing", term.name), float(term.fill or 0.0), term.name)
+        value = _value(term, filled)
         if term.offset:
             value = ("-", value, term.offset)
         if value == term.name:
@@ -109,6 +106,12 @@ class PmmlModel(FillingTarget):
         what = "missing" if term.is_indicator else "shifted"
         field = self._add_derived(derived, f"{what}({term.name})", filled.used)
         _add_expression(field, value)
+        return field.attrib["name"]
+
+    def _add_tree(self, derived: ET.Element, tree: Expression, filled: Filled) -> str:
+        """Return the field that is what a tree adds to the score, and derive it."""
+        field = self._add_derived(derived, f"tree({len(derived)})", filled.used)
+        _add_expression(field, tree)
         return field.attrib["name"]
 
     def _add_curve(self, derived: ET.Element, curve: ScoreCurve, additive: Additive) -> str:
@@ -129,6 +132,27 @@ class PmmlModel(FillingTarget):
         if self.score != "score":
             raise ValueError(f"parity with pmml needs score='score', got {self.score!r}")
         return run_harness(str(self.harness), {"model.pmml": text}, list(model.used), columns, missing="")
+
+
+def _value(term: FilledTerm, filled: Filled) -> Expression:
+    """Return the value that a weight is of, from which the offset is not subtracted yet."""
+    if term.is_indicator:
+        return ("if", ("isMissing", term.name), 1.0, 0.0)
+    if filled.has_indicators:
+        return ("if", ("isMissing", term.name), float(term.fill or 0.0), term.name)
+    return term.name
+
+
+def _trees(filled: Filled) -> list[Expression]:
+    """Return trees as nested conditions."""
+
+    def leaf(value: float) -> Expression:
+        return value
+
+    def split(feature: int, threshold: float, left: Expression, right: Expression) -> Expression:
+        return ("if", ("lessOrEqual", _value(filled.terms[feature], filled), threshold), left, right)
+
+    return [] if filled.forest is None else filled.forest.nested(leaf, split)
 
 
 def _treatments(model: Additive | Filled) -> dict[str, dict[str, str]]:

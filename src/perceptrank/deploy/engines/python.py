@@ -8,6 +8,7 @@ import numpy as np
 
 from perceptrank.deploy.additive import Additive, table_of
 from perceptrank.deploy.folding import Folded
+from perceptrank.deploy.forests import node_rows
 from perceptrank.deploy.target import SumTarget
 from perceptrank.kernels.arrays import Floats
 
@@ -20,7 +21,7 @@ BIAS = {model.bias!r}
 {table.name} = (  # name of a feature, {table.columns}
 {rows}
 )
-
+{trees}
 
 def score(features):
     """Return the score of a document, the larger the better, for a mapping from names of features to numbers.
@@ -43,6 +44,21 @@ _PRODUCTS = """\
         total += weight * ({value} - offset)
     if not math.isfinite(total):
         raise ValueError(f"features must be finite numbers, got {{features!r}}")"""
+_TREES = """\
+# Trees. A document goes from a node to the first of two others if the feature is not above the number, else to the
+# second. Those below 0 are leaves: node -1 is the first, -2 the second.
+NODES = (
+{nodes}
+)
+ROOTS = {roots}
+LEAVES = {leaves}
+"""
+_WALKS = """
+    for node in ROOTS:
+        while node >= 0:
+            name, highest, first, second = NODES[node]
+            node = first if {value} <= highest else second
+        total += LEAVES[-1 - node]"""
 _CHECKED = """\
         value = {value}
         if not math.isfinite(value):
@@ -69,7 +85,14 @@ class PythonFunction(SumTarget):
     name = "python"
 
     def write(self, model: Folded | Additive) -> tuple[str, list[str]]:
-        body, more_imports = _PRODUCTS, ""
+        body, more_imports, trees = _PRODUCTS, "", ""
+        if model.forest is not None:
+            body = _PRODUCTS + _WALKS
+            trees = _TREES.format(
+                nodes="\n".join(f"    {row!a}," for row in node_rows(model.forest, model.names)),
+                roots=tuple(model.forest.roots.tolist()),
+                leaves=tuple(model.forest.values.tolist()),
+            )
         if isinstance(model, Additive):
             body, side = (_STEPS, "left") if model.has_steps else (_LINES, "right")
             more_imports = f"from bisect import bisect_{side}\n"
@@ -81,6 +104,7 @@ class PythonFunction(SumTarget):
             model=model,
             table=table,
             more_imports=more_imports,
+            trees=trees,
             rows="\n".join(f"    {row!a}," for row in table.rows),
             absent=absent,
             body=body.format(value=value),

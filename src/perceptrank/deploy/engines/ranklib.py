@@ -1,15 +1,16 @@
 """Models of RankLib, in the formats of its Coordinate Ascent, a linear function, and LambdaMART, a sum of trees."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from perceptrank.deploy.additive import Additive, as_sum
 from perceptrank.deploy.engines.float_model import ULP
 from perceptrank.deploy.engines.programs import find_program, folder_with, run_program
-from perceptrank.deploy.engines.trees import FloatTree, float_trees
+from perceptrank.deploy.engines.score_shift import find_values
+from perceptrank.deploy.engines.trees import float_trees, is_linear
 from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Differences, SumTarget, note_no_bias
@@ -46,14 +47,20 @@ class RankLibModel(SumTarget):
     ----------
     jar : str, optional
         For parity: the file of RankLib, or of a fork such as RankyMcRankFace.
+    values : path or stream, optional
+        As of `FloatModel`.
     """
 
     name = "ranklib"
 
     jar: str | None = None
+    values: Any = None
+
+    def settled(self, model: Any, function: RankingFunction) -> Self:
+        return replace(self, values=find_values(self.values, self.name, function, as_sum(function)))
 
     def write(self, model: Folded | Additive) -> tuple[str, list[str]]:
-        return self._write_trees(model) if isinstance(model, Additive) else self._write_weights(model)
+        return self._write_weights(model) if is_linear(model) else self._write_trees(model)
 
     def _write_weights(self, folded: Folded) -> tuple[str, list[str]]:
         places, weights = folded.places.tolist(), folded.weights.tolist()
@@ -64,18 +71,19 @@ class RankLibModel(SumTarget):
         notes += note_no_bias(folded.constant)
         return _HEAD + " ".join(f"{place + 1}:{weights[place]!r}" for place in places) + "\n", notes
 
-    def _write_trees(self, additive: Additive) -> tuple[str, list[str]]:
-        sums = float_trees(self.name, additive)
-        lines = [
-            f'\t<tree id="{number}" weight="1.0">\n{_xml(tree)}\t</tree>' for number, tree in enumerate(sums.trees, 1)
-        ]
-        most = max(len(tree.leaves) for tree in sums.trees)
-        text = _TREES_HEAD.format(trees=len(sums.trees), leaves=most) + "\n".join(["<ensemble>", *lines, "</ensemble>"])
-        first, last = additive.curves[0], additive.curves[-1]
+    def _write_trees(self, model: Folded | Additive) -> tuple[str, list[str]]:
+        sums = float_trees(self.name, model, values=self.values)
+        roots = sums.forest.nested(lambda value: [f"<output> {value!r} </output>"], _split)
+        trees = ["".join(f"\t{line}\n" for line in _inside(root, "")) for root in roots]
+        lines = [f'\t<tree id="{number}" weight="1.0">\n{tree}\t</tree>' for number, tree in enumerate(trees, 1)]
+        _, owners = sums.forest.owners()
+        text = _TREES_HEAD.format(trees=len(trees), leaves=np.bincount(owners).max())
+        text += "\n".join(["<ensemble>", *lines, "</ensemble>"])
+        first, last = sums.forest.features.min(), sums.forest.features.max()
         notes = [
             *sums.notes,
-            f"features are numbers, their columns from 1 on: {first.place + 1} for {first.name!r}, {last.place + 1} "
-            f"for {last.name!r}",
+            f"features are numbers, their columns from 1 on: {first + 1} for {sums.name(first)!r}, {last + 1} "
+            f"for {sums.name(last)!r}",
             "RankLib must not normalise features (no -norm): thresholds are of raw features",
             *note_no_bias(sums.dropped),
         ]
@@ -83,9 +91,12 @@ class RankLibModel(SumTarget):
 
     def differences(self, function: RankingFunction) -> Differences:
         model = as_sum(function)
-        dropped = float_trees(self.name, model).dropped if isinstance(model, Additive) else model.constant
-        rounding = 4 * ULP * len(model.places)
-        return Differences(rounding, rounding, dropped)
+        if is_linear(model):
+            dropped, n = model.constant, len(model.places)
+        else:
+            sums = float_trees(self.name, model, values=self.values)
+            dropped, n = sums.dropped, sums.forest.n_trees
+        return Differences(4 * ULP * n, 4 * ULP * n, dropped)
 
     def engine(self) -> str:
         self._command()
@@ -109,15 +120,10 @@ class RankLibModel(SumTarget):
         return np.array([float(line.split("\t")[2]) for line in scores if line])
 
 
-def _xml(tree: FloatTree) -> str:
-    """Return the root of a tree; RankLib goes left if a value is not above the threshold."""
-
-    def split(threshold: float, up: list[str], above: list[str]) -> list[str]:
-        sides = [line for side, node in (("left", up), ("right", above)) for line in _inside(node, f' pos="{side}"')]
-        return [f"<feature> {tree.place + 1} </feature>", f"<threshold> {threshold!r} </threshold>", *sides]
-
-    root = tree.nested(lambda value: [f"<output> {value!r} </output>"], split)
-    return "".join(f"\t{line}\n" for line in _inside(root, ""))
+def _split(feature: int, threshold: float, left: list[str], right: list[str]) -> list[str]:
+    """Return a node; RankLib goes left if a value is not above the threshold."""
+    sides = [line for side, node in (("left", left), ("right", right)) for line in _inside(node, f' pos="{side}"')]
+    return [f"<feature> {feature + 1} </feature>", f"<threshold> {threshold!r} </threshold>", *sides]
 
 
 def _inside(node: list[str], side: str) -> list[str]:

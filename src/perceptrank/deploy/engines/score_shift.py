@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.engines.trees import FloatTrees, name_some
-from perceptrank.deploy.folding import fold_function
+from perceptrank.deploy.additive import Additive
+from perceptrank.deploy.engines.trees import MOST_VALUES, FloatTrees, Values, name_some
+from perceptrank.deploy.folding import Folded, fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.sources import format_of, open_sources
 from perceptrank.kernels.arrays import Floats
@@ -73,26 +74,53 @@ def make_tree_shift(shift: Any, target: str, model: Any, function: RankingFuncti
     """Return a shift that makes scores 0 or more, of a model as trees: of all documents, of a file, or a stream."""
     if isinstance(shift, Shift):
         return shift._replace(promise=_promise(shift.value, _such(shift.value), _IN_LEAVES)) if shift.value else shift
+    n_trees = trees.forest.n_trees
     if isinstance(shift, str) and shift == "auto":
-        least = math.fsum(min(tree.leaves) for tree in trees.trees)
-        return _enough(least, trees.size, len(trees.trees), "all documents", _IN_LEAVES)
+        lows, _ = trees.forest.ranges()
+        return _enough(math.fsum(lows), trees.size, n_trees, "all documents", _IN_LEAVES)
     least, documents = math.inf, 0
     for _, scores in _score(shift, target, model, function):
         least, documents = min(least, float(np.min(scores)) - trees.dropped), documents + len(scores)
-    return _enough(least, trees.size, len(trees.trees), _documents_of(shift, documents), _IN_LEAVES)
+    return _enough(least, trees.size, n_trees, _documents_of(shift, documents), _IN_LEAVES)
 
 
 def _score(shift: Any, target: str, model: Any, function: RankingFunction) -> Iterator[tuple[AnyFeatures, Floats]]:
     """Yield features and the model's scores of the documents of a file or a stream, in double precision."""
-    if isinstance(shift, (str, os.PathLike)):
-        letor: dict[str, Any] = {"n_features": len(function.names)} if format_of(shift) == "letor" else {}
-        shift = open_sources([shift], **letor)
-    if not isinstance(shift, (QueryStream, Iterable)) or isinstance(shift, bytes):
-        raise ValueError(f"shift of the target {target} must be a number, 'auto', a file or a stream, got {shift!r}")
-    for block in as_blocks(shift, required=True):
+    for part in _parts(shift, f"shift of the target {target} must be a number, 'auto',", function):
+        yield part.X, model.scores(part)
+
+
+def _parts(source: Any, rule: str, function: RankingFunction) -> Iterator[QueryStream]:
+    """Yield parts of a file or a stream with the features of a model, in double precision."""
+    if isinstance(source, (str, os.PathLike)):
+        letor: dict[str, Any] = {"n_features": len(function.names)} if format_of(source) == "letor" else {}
+        source = open_sources([source], **letor)
+    if not isinstance(source, (QueryStream, Iterable)) or isinstance(source, bytes):
+        raise ValueError(f"{rule} a file or a stream, got {source!r}")
+    for block in as_blocks(source, required=True):
         for part in block.blocks():
-            aligned = function.aligned(part)
-            yield aligned.X, model.scores(aligned)
+            yield function.aligned(part)
+
+
+def find_values(source: Any, target: str, function: RankingFunction, model: Folded | Additive) -> Values | None:
+    """Return all values that features with a weight have in a file or a stream, as float32 has them."""
+    if source is None or isinstance(source, Values):
+        return source
+    if isinstance(model, Additive) or model.forest is None:
+        raise ValueError(f"values of the target {target} are for models with weights and trees, got {model.kind}")
+    values: dict[int, Floats] = dict.fromkeys(np.flatnonzero(model.weights).tolist(), np.empty(0))
+    documents = 0
+    for part in _parts(source, f"values of the target {target} must be", function):
+        documents += part.n_documents
+        columns = dict(zip(model.places.tolist(), model.columns(part.X).astype(np.float32).T, strict=True))
+        for place, before in values.items():
+            own = np.unique(np.concatenate([before, columns[place]]))
+            values[place] = own[: MOST_VALUES + 1]
+    promise = (
+        f"weights are trees with a leaf for each value that a feature has in {_documents_of(source, documents)}: a "
+        "document with another value scores as one with the next larger value does"
+    )
+    return Values(values, promise)
 
 
 def _documents_of(shift: Any, n: int) -> str:

@@ -1,6 +1,5 @@
 """The learning-to-rank module of Apache Solr."""
 
-import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import numpy as np
 from perceptrank.deploy.engines.elasticsearch import in_place
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
-from perceptrank.deploy.engines.trees import FloatTree
+from perceptrank.deploy.engines.trees import FloatTrees
 from perceptrank.io.engine_server import EngineError, EngineServer, Removal
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.validation import ParameterError
@@ -78,32 +77,39 @@ class SolrModel(FloatModel):
         params = {"avg": repr(term.mean), "std": repr(term.spread)}
         return {"name": term.name, "norm": {"class": f"{_LTR}.norm.StandardNormalizer", "params": params}}
 
-    def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
+    def tree_body(self, trees: FloatTrees) -> tuple[Any, list[str]]:
         """Return the request's body as plain values; thresholds are those to which Solr adds its slack."""
-        roots, late = [], 0
-        for tree in trees:
-            thresholds = [threshold_before_slack(threshold) for threshold in tree.thresholds]
-            for threshold, following in zip(thresholds, [*tree.thresholds[1:], math.inf], strict=True):
-                if with_slack(threshold) >= following:
-                    raise ValueError(
-                        f"Solr adds {SLACK:g} to thresholds in float32, which makes those of the feature {tree.name!r} "
-                        "equal: scale the feature, or export to 'ranklib' or 'elasticsearch'"
-                    )
-            late += sum(with_slack(own) != exact for own, exact in zip(thresholds, tree.thresholds, strict=True))
-            roots.append({"weight": "1", "root": _root(tree._replace(thresholds=tuple(thresholds)))})
+        forest = trees.forest
+        exact, (owners, _) = forest.thresholds, forest.owners()
+        reached = np.array([self.reached(threshold) for threshold in exact.tolist()])
+        order = np.lexsort([exact, forest.features, owners])
+        for node, following in pairwise(order.tolist()):
+            is_same = owners[node] == owners[following] and forest.features[node] == forest.features[following]
+            if is_same and exact[node] < exact[following] <= reached[node]:
+                raise ValueError(
+                    f"Solr adds {SLACK:g} to thresholds in float32, which makes those of the feature "
+                    f"{trees.name(forest.features[node])!r} equal: scale the feature, or export to 'ranklib' or "
+                    "'elasticsearch'"
+                )
+        late = int((reached != exact).sum())
         notes = []
         if late:
-            total = sum(len(tree.thresholds) for tree in trees)
             notes.append(
-                f"Solr adds {SLACK:g} to thresholds, which is undone here, but for {late} of {total} that can only be "
-                "a larger float32, the next that Solr reaches: values up to there count as not above the edge"
+                f"Solr adds {SLACK:g} to thresholds, which is undone here, but for {late} of {len(exact)} that can "
+                "only be the next float32 that Solr reaches, mostly a larger one: values between are on the other side"
             )
+
+        def split(feature: int, threshold: float, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+            given = repr(threshold_before_slack(threshold))
+            return {"feature": trees.name(feature), "threshold": given, "left": left, "right": right}
+
+        roots = forest.nested(lambda value: {"value": repr(value)}, split)
         body = {
             "store": self.store,
             "name": self.model_name,
             "class": f"{_LTR}.model.MultipleAdditiveTreesModel",
-            "features": [{"name": tree.name} for tree in trees],
-            "params": {"trees": roots},
+            "features": [{"name": name} for name in trees.used],
+            "params": {"trees": [{"weight": "1", "root": root} for root in roots]},
         }
         return body, notes
 
@@ -117,7 +123,14 @@ class SolrModel(FloatModel):
         return f"Solr {lucene['solr-spec-version']} at {server.address}"
 
     def ask_scores(
-        self, server: EngineServer, names: list[str], body: Callable[[Any], Any], values: Any, offsets: Ints
+        self,
+        server: EngineServer,
+        names: list[str],
+        body: Callable[[Any], Any],
+        values: Any,
+        offsets: Ints,
+        *,
+        must_match: bool = False,
     ) -> Floats:
         """Return the scores that Solr gives to documents, which are put into an empty core and removed again.
 
@@ -167,20 +180,16 @@ def with_slack(threshold: float) -> float:
 
 
 def threshold_before_slack(threshold: float) -> float:
-    """Return the least float32 of which Solr makes this threshold, or one above it."""
+    """Return the least float32 of which Solr makes this threshold, or one above it; 0 stays above one below 0."""
     exact = np.float32(threshold)
     before = np.nextafter(np.float32(exact - SLACK), np.float32(-np.inf))
     before = np.nextafter(before, np.float32(-np.inf))
     while before + SLACK < exact:
-        before = np.nextafter(before, np.float32(np.inf))
+        following = np.nextafter(before, np.float32(np.inf))
+        if exact < 0.0 <= following + SLACK:
+            break
+        before = following
     return float(before)
-
-
-def _root(tree: FloatTree) -> dict[str, Any]:
-    def split(threshold: float, up: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-        return {"feature": tree.name, "threshold": repr(threshold), "left": up, "right": above}
-
-    return tree.nested(lambda value: {"value": repr(value)}, split)
 
 
 def _add_documents(

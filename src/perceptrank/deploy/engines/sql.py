@@ -1,6 +1,7 @@
 """A query in SQL, for DuckDB and PostgreSQL."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,8 @@ class SqlQuery(SumTarget):
             terms = [self._case(curve, model) for curve in model.curves]
         else:
             terms = [self._term(term, model.is_sparse) for term in model.terms()]
+        if model.forest is not None:
+            terms += model.forest.nested(self._number, partial(self._split, model.names))
         if model.bias:
             terms.append(self._number(model.bias))
         text = (
@@ -111,6 +114,11 @@ class SqlQuery(SumTarget):
         if term.offset:
             column = f"({column} - {self._number(term.offset)})"
         return f"{self._number(term.weight)} * {column}"
+
+    def _split(self, names: tuple[str, ...], feature: int, threshold: float, left: str, right: str) -> str:
+        """Return what a node of a tree adds; where a feature is NULL or NaN, the sum is so by its product."""
+        value = self._column(names[feature], is_sparse=False)
+        return f"CASE WHEN {value} <= {self._number(threshold)} THEN {left} ELSE {right} END"
 
     def _case(self, curve: ScoreCurve, additive: Additive) -> str:
         """Return what a feature adds. NULL, NaN and infinity are below no edge in either database, and stay so."""

@@ -1,41 +1,56 @@
-"""Models of bins as sums of small trees, one for each feature, in numbers that float32 holds."""
+"""Models of bins, a small tree for each feature, and of trees as sums of trees in numbers that float32 holds."""
 
-import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from dataclasses import replace
+from typing import NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 
-from perceptrank.deploy.additive import Additive, merge_equal
+from perceptrank.deploy.additive import Additive, ScoreCurve, merge_equal
+from perceptrank.deploy.folding import Folded
+from perceptrank.deploy.forests import join_forests
+from perceptrank.kernels.arrays import Floats
+from perceptrank.transforms.trees.forest import NEVER, Forest
+from perceptrank.transforms.trees.reading import ForestBuilder
 
 Node = TypeVar("Node")
 
 _LARGEST = float(np.finfo(np.float32).max)
-EXACT = "a document whose features float32 holds is in the bins that it is in for the model"
-ROUNDED = "a document is in another bin than for the model if float32 does not tell its value from an edge below it"
+EXACT = "a document whose features float32 holds is in the {0} that it is in for the model"
+ROUNDED = "a document is in another {1} than for the model if float32 does not tell its value from an edge below it"
+MOST_VALUES = 256  # of a feature whose weight becomes a tree
 _NAMED = 3  # features that a text names
 
 
-class FloatTree(NamedTuple):
-    """A tree of one feature: a leaf for values up to the first threshold, up to the second, ..., above the last."""
+class Values(NamedTuple):
+    """All values that features have, in rising order, of which MOST_VALUES and one more are enough to know."""
 
-    name: str
-    place: int
-    thresholds: tuple[float, ...]
-    leaves: tuple[float, ...]
-
-    def nested(self, leaf: Callable[[float], Node], split: Callable[[float, Node, Node], Node]) -> Node:
-        """Make a balanced tree: of each leaf, and of each threshold with what is up to it and what is above."""
-        return balanced(self.thresholds, [leaf(value) for value in self.leaves], split)
+    of: dict[int, Floats]  # by column
+    promise: str
 
 
 class FloatTrees(NamedTuple):
     """A sum of trees."""
 
-    trees: list[FloatTree]
+    forest: Forest  # of the raw features, of the same names
     dropped: float  # what was left out of every score
     size: float  # sum of the largest absolute leaf of each tree
     notes: list[str]  # what must be known of them
+
+    @property
+    def used(self) -> list[str]:
+        """Names of the features that trees look at."""
+        return [self.name(place) for place in np.unique(self.forest.features).tolist()]
+
+    @property
+    def are_of_one_feature(self) -> bool:
+        """True if no tree looks at several features."""
+        owners, _ = self.forest.owners()
+        return len(np.unique(np.column_stack([owners, self.forest.features]), axis=0)) == self.forest.n_trees
+
+    def name(self, place: int) -> str:
+        """Return the name of a feature."""
+        return (self.forest.names or ())[place]
 
 
 def balanced(thresholds: tuple[float, ...], leaves: list[Node], split: Callable[[float, Node, Node], Node]) -> Node:
@@ -63,44 +78,98 @@ def check_steps(target: str, additive: Additive) -> None:
         )
 
 
-def float_trees(target: str, additive: Additive, shift: float = 0.0) -> FloatTrees:
-    """Return a model of bins as trees; raise if it is none, or float32 cannot hold a number.
+def is_linear(model: Folded | Additive) -> TypeGuard[Folded]:
+    """Tell whether an engine that takes either weights or trees gets weights."""
+    return isinstance(model, Folded) and model.forest is None
+
+
+def float_trees(target: str, model: Folded | Additive, shift: float = 0.0, values: Values | None = None) -> FloatTrees:
+    """Return a model of bins or of trees as trees; raise if it is none, or float32 cannot hold a number.
 
     Leaves of a tree are around 0, which keeps digits, and what that takes away is left out of every score; the shift
     is added to those of the first tree. A threshold is the nearest float32 if edges are values of documents: these are
     rounded alike, so that one at the edge stays at the edge. Otherwise it is the largest float32 that is not above the
     edge, so that every document that float32 holds is on its side of it.
     """
-    check_steps(target, additive)
-    trees: list[FloatTree] = []
-    merged: list[str] = []
-    dropped, size, is_exact = additive.bias, 0.0, True
-    for curve in additive.curves:
-        middle = 0.5 * min(curve.heights) + 0.5 * max(curve.heights)
-        rounded_edges = [in_float(edge, rounded_down=not additive.are_edges_data) for edge in curve.edges]
+    if isinstance(model, Additive):
+        check_steps(target, model)
+        curves, where, are_data = list(model.curves), ("bins", "bin"), model.are_edges_data
+    else:
+        curves, where, are_data = _curves_of_values(target, model, values), ("leaves", "leaf"), True
+    builder, merged, is_exact = ForestBuilder(), list[str](), True
+    for curve in curves:
+        rounded_edges = [in_float(edge, rounded_down=not are_data) for edge in curve.edges]
         edges, heights = merge_equal(rounded_edges, curve.heights)
-        is_exact &= not additive.are_edges_data or all(float(np.float32(edge)) == edge for edge in curve.edges)
+        is_exact &= not are_data or all(float(np.float32(edge)) == edge for edge in curve.edges)
         if len(edges) < len(curve.edges):
             merged.append(curve.name)
-        dropped += middle
-        leaves = [height - middle for height in heights]
-        size += max(map(abs, leaves))
-        added = shift if not trees else 0.0
-        rounded = np.array([leaf + added for leaf in leaves]).astype(np.float32)
-        for leaf, number in zip(leaves, rounded.tolist(), strict=True):
-            if not math.isfinite(number) or (leaf and not number and not added):
-                raise ValueError(
-                    f"{target} computes with float32, which cannot hold the {leaf:g} that {curve.name!r} adds to a "
-                    "score: export to 'python', 'javascript', 'sql' or 'onnx'"
-                )
-        trees.append(FloatTree(curve.name, curve.place, tuple(edges), tuple(rounded.tolist())))
-    notes = [f"{target} computes with float32: scores have about 7 digits, and {EXACT if is_exact else ROUNDED}"]
+        _add_curve(builder, curve.place, edges, heights)
+    forests = [builder.forest(len(model.names))] if curves else []
+    if model.forest is not None:
+        down = [in_float(threshold, rounded_down=True) for threshold in model.forest.thresholds.tolist()]
+        forests.append(replace(model.forest, thresholds=np.array(down)))
+    forest, constant = join_forests(forests)
+    assert forest is not None
+    lows, highs = forest.ranges()
+    middles, (_, owners) = 0.5 * lows + 0.5 * highs, forest.owners()
+    leaves, added = forest.values - middles[owners], np.where(owners == 0, shift, 0.0)
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = (leaves + added).astype(np.float32).astype(np.float64)
+    lost = ~np.isfinite(rounded) | ((leaves != 0.0) & (rounded == 0.0) & (added == 0.0))
+    if lost.any():
+        place = int(np.argmax(lost))
+        feature = model.names[forest.features[forest.roots[owners[place]]]]
+        raise ValueError(
+            f"{target} computes with float32, which cannot hold the {leaves[place]:g} that {feature!r} adds to a "
+            "score: export to 'python', 'javascript', 'sql' or 'onnx'"
+        )
+    said = (EXACT if is_exact else ROUNDED).format(*where)
+    notes = [f"{target} computes with float32: scores have about 7 digits, and {said}"]
     if merged:
         notes.append(
             f"float32 cannot tell all edges of {name_some(merged)} apart: bins between equal ones are left out; "
             "subtract a constant from the feature where it is made, or scale it"
         )
-    return FloatTrees(trees, dropped, size, notes)
+    if values is not None:
+        notes.append(values.promise)
+    dropped, size = model.bias + constant + float(middles.sum()), float((0.5 * highs - 0.5 * lows).sum())
+    return FloatTrees(replace(forest, values=rounded, names=model.names), dropped, size, notes)
+
+
+def _add_curve(builder: ForestBuilder, place: int, edges: list[float], heights: list[float]) -> None:
+    """Add a balanced tree of one feature."""
+    nodes: list[tuple[float, int, int]] = []  # from the root on, which is made last
+
+    def split(edge: float, up: int, above: int) -> int:
+        nodes.insert(0, (edge, up, above))
+        return len(edges) - len(nodes)
+
+    balanced(tuple(edges), [-1 - leaf for leaf in range(len(heights))], split)
+    thresholds, left, right = zip(*nodes, strict=True) if nodes else ((), (), ())
+    builder.add([place] * len(edges), thresholds, left, right, [NEVER] * len(edges), heights)
+
+
+def _curves_of_values(target: str, model: Folded, values: Values | None) -> list[ScoreCurve]:
+    """Return the linear part of a model as steps, one for each value that a feature has; raise if none are known."""
+    weighted = np.flatnonzero(model.weights).tolist()
+    many = [place for place in weighted if values is not None and len(values.of[place]) > MOST_VALUES]
+    if many or (weighted and values is None):
+        why = f"{target} takes weights or trees, and this model has both"
+        more = (
+            f", or, if features have few values, name documents that have all of these by the option values of {target}"
+        )
+        if many:
+            why, more = f"values of {target}: {model.names[many[0]]!r} has more than the {MOST_VALUES} of a tree", ""
+        raise ValueError(
+            f"{why}: learn with `TreeLeaves(model.trees.forest)` as the only transform, or export to 'python', "
+            f"'javascript', 'sql', 'onnx', 'vespa' or 'pmml'{more}"
+        )
+    curves, known = [], {} if values is None else values.of
+    for place in weighted:
+        own = known[place]
+        heights = model.weights[place] * (own - model.offsets[place])
+        curves.append(ScoreCurve(model.names[place], place, (), tuple(own[:-1].tolist()), tuple(heights.tolist())))
+    return curves
 
 
 def name_some(names: list[str]) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from perceptrank.deploy.additive import Additive, ScoreCurve
@@ -92,8 +93,8 @@ class VespaProfile(FillingTarget):
         return text, [*notes, *self._notes(takes_missing=model.takes_missing)]
 
     def _products(self, filled: Filled, words: dict[str, str]) -> tuple[list[str], list[tuple[float, str]]]:
-        """Return functions of features, and weights with what they are of."""
-        functions, terms = [], []
+        """Return functions of features, and of trees, and weights with what they are of."""
+        functions, terms, values = [], list[tuple[float, str]](), []
         for term in filled.terms:
             function = f"{'missing' if term.is_indicator else 'feature'}_{words[term.name]}"
             expression = self._reference(term.name, words)
@@ -102,9 +103,14 @@ class VespaProfile(FillingTarget):
             elif term.fill is not None:
                 expression = f"if (isNan({expression}) == 1, {term.fill!r}, {expression})"
             functions.append(_function(function, expression))
+            values.append(function)
             sign = "-" if term.offset > 0.0 else "+"
             value = f"({function} {sign} {abs(term.offset)!r})" if term.offset else function
             terms.append((term.weight, f" * {value}"))
+        trees = [] if filled.forest is None else filled.forest.nested(repr, partial(_split, values))
+        for number, tree in enumerate(trees):
+            functions.append(_function(f"tree_{number}", tree))
+            terms.append((1.0, f" * tree_{number}"))
         return functions, terms
 
     def _curves(self, additive: Additive, words: dict[str, str]) -> tuple[list[str], list[tuple[float, str]]]:
@@ -180,6 +186,11 @@ def _signed(terms: list[tuple[float, str]]) -> Iterator[str]:
     for place, (number, rest) in enumerate(terms):
         sign = "-" if number < 0.0 else "+" if place else ""
         yield f"{sign}{' ' if place else ''}{abs(number)!r}{rest}"
+
+
+def _split(values: list[str], feature: int, threshold: float, left: str, right: str) -> str:
+    """Return what a node of a tree adds; where a feature is NaN, the sum is so by its product."""
+    return f"if ({values[feature]} <= {threshold!r}, {left}, {right})"
 
 
 def _function(name: str, expression: str) -> str:

@@ -15,7 +15,7 @@ from perceptrank.io.logs.report import Counts
 from perceptrank.io.paths import PathLike, find_paths
 from perceptrank.io.tables.columns import Wanted, find_roles, is_kept_apart
 from perceptrank.io.tables.delimited import as_texts
-from perceptrank.io.tables.reader import forget_text, open_table
+from perceptrank.io.tables.reader import forget_text, open_tables
 from perceptrank.io.tables.rows import Place, Rows, check_features
 from perceptrank.kernels.arrays import Bools, Features
 from perceptrank.stream.memory import free_memory
@@ -33,8 +33,9 @@ class FeatureTable:
         wanted = wanted._replace(required={"docid"}, with_grades=False)
         self.files = find_paths(paths, "tables")
         batches: list[Rows] = []
-        for file in self.files:
-            table = _parquet_rows(file, wanted) if is_parquet(file) else open_table(file, wanted).rows()
+        others = [file for file in self.files if not is_parquet(file)]
+        tables = [_parquet_rows(file, wanted) for file in self.files if file not in others]
+        for table in [*tables, *(table.rows() for table in open_tables(others, wanted))]:
             batches += (forget_text(check_features(_leave_out(rows, without), missing)) for rows in table)
         if not batches:
             raise ValueError(f"there are no rows in {', '.join(self.files)}")

@@ -68,7 +68,7 @@ def read_json(path: str, progress: Progress | None = None) -> Iterator[tuple[int
             if not content.strip():
                 continue
             try:
-                for document in _documents_of(_DECODER.decode(content.decode())):
+                for document in documents_of(loads(content.decode())):
                     yield line, document
             except json.JSONDecodeError as error:
                 problem = f"a line must be an object of JSON: {error.msg}"
@@ -91,7 +91,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+loads = json.JSONDecoder(object_pairs_hook=_object).decode
 
 
 def read_trec(path: str, format: str, progress: Progress | None = None) -> Iterator[tuple[int, Document]]:
@@ -167,7 +167,7 @@ def as_number(name: str, value: Any) -> float:
     raise ValueError(f"feature {name!r} must be a number, got {str(value)[:80]!r}")
 
 
-def _documents_of(line: Any, outer: dict[str, Any] | None = None, depth: int = 0) -> Iterator[Document]:
+def documents_of(line: Any, outer: dict[str, Any] | None = None, depth: int = 0) -> Iterator[Document]:
     """Yield the documents of a line; raise `ValueError` if it is not an object, or its features are wrong."""
     if not isinstance(line, dict) or depth > _DEEPEST:
         raise ValueError(f"a line must be an object with a document or a response, got {_kind(line)}")
@@ -187,10 +187,10 @@ def _documents_of(line: Any, outer: dict[str, Any] | None = None, depth: int = 0
         for document in response["docs"]:
             yield _read_solr_document(document, ({"q": query} if isinstance(query, str) else {}) | around)
     elif isinstance(response, dict) and not response.keys().isdisjoint(("hits", "response", "responses", "_id")):
-        yield from _documents_of(response, around, depth + 1)
+        yield from documents_of(response, around, depth + 1)
     elif isinstance(responses, list) and responses:
         for inner in responses:
-            yield from _documents_of(inner, around, depth + 1)
+            yield from documents_of(inner, around, depth + 1)
     elif "_id" in line and any(name in line for name in ("fields", "_source", "_index", "_score")):
         yield _read_hit(line, outer or {})
     else:

@@ -30,6 +30,7 @@ from perceptrank.io.tables.columns import (
 )
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
 from perceptrank.io.tables.document_table import DocumentTable, read_json, read_trec
+from perceptrank.io.tables.msearch import holds_requests, read_msearch
 from perceptrank.io.tables.rows import Rows, absent_feature, check_features, convert_column
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.blocks import Scan
@@ -57,6 +58,7 @@ def read_table(
     weight: str | None = None,
     features: str | Sequence[str] | None = None,
     missing: Missing = "error",
+    unjudged: Literal["skip", "zero"] = "skip",
     dtype: npt.DTypeLike = np.float32,
     report: Report | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -73,7 +75,8 @@ def read_table(
         (``.ndjson``), ``.qrels`` or ``.run``, else by the first line. CSV and TSV need the extra ``tables``.
     feature_paths : path or several of them, optional
         Tables with the features, if they are not in the first ones. JSON lines may be feature logs of Elasticsearch,
-        OpenSearch or Solr, as hits or as whole responses, with the query beside them.
+        OpenSearch or Solr, as hits or as whole responses, with the query beside them; or the requests of an
+        ``_msearch`` and, after them, the responses.
     qid, docid, relevance : str, optional
         Columns of queries, documents and grades. By default they are found by their usual names: query, qid,
         search_term; docid, document_id, id; grade, rating, label and the like, though no grades in `feature_paths`.
@@ -87,6 +90,9 @@ def read_table(
     missing : "error", "keep", or "zero"
         What to do with features that a row does not have: refuse them, keep them as NaN, or take them for 0, as
         search engines do.
+    unjudged : "skip" or "zero"
+        What to do with rows of features without a grade: leave them out, or let them have grade 0, if their query is
+        judged; normalizing scores within a query takes all of its documents.
     dtype : float32 or float64
         Type of the features.
     report : callable, optional
@@ -125,7 +131,7 @@ def read_table(
     (QueryStream(2 queries, 3 documents, 1 features), ['shoes', 'hats'], ['a', 'b', 'c'])
     """
     roles = {"qid": qid, "docid": docid, "relevance": relevance, "weight": weight}
-    tables = Tables(paths, feature_paths, as_wanted(roles, features, dtype), missing, report, progress)
+    tables = Tables(paths, feature_paths, as_wanted(roles, features, dtype), missing, report, progress, unjudged)
     batches: Iterable[Rows] = tables.rows()
     if not tables.know_names:  # until all rows are read
         batches = list(map(forget_text, batches))
@@ -252,8 +258,11 @@ class Tables:
         missing: str,
         report: Report | None,
         progress: Callable[[int, int], object] | None,
+        unjudged: str = "skip",
     ) -> None:
         check_choice("missing", missing, MISSING)
+        check_choice("unjudged", unjudged, ("skip", "zero"))
+        self._has_zeros = unjudged == "zero"
         self._missing, self._progress, self.dtype = missing, progress, wanted.dtype
         files = _find_regular_files(paths)
         feature_files = [] if feature_paths is None else _find_regular_files(feature_paths)
@@ -266,7 +275,7 @@ class Tables:
         self._graded = [open_table(file, graded._replace(features=None) if is_joined else graded) for file in files]
         roles = {role: name for role, name in wanted.roles.items() if role != "relevance"}
         featured = wanted._replace(roles=roles, required={"qid", "docid"}, with_grades=False)
-        self._featured = [open_table(file, featured) for file in feature_files]
+        self._featured = open_tables(feature_files, featured)
         self._with_features = self._featured or self._graded
         for table in self._with_features:
             if not table.columns.features:
@@ -311,11 +320,13 @@ class Tables:
 
         If the rows of a query are adjacent, it is forgotten when the next one begins.
         """
-        self._n_read = self._n_ungraded = 0
+        self._n_read = self._n_ungraded = self._n_zeros = 0
         self._of_queries = ValuesOfQueries(_columns_of_queries([*self._graded, *self._featured]))
         left_out: list[str] = []
         yield from self._join_rows(left_out) if self._featured else self._own_rows(are_adjacent)
         left_out += [f"{self._n_ungraded:,} rows without a grade"] if self._n_ungraded else []
+        if self._n_zeros:
+            warnings.warn(f"{self._n_zeros:,} rows without a grade have grade 0", stacklevel=2)
         if left_out:
             warnings.warn(f"{' and '.join(left_out)} are left out", stacklevel=2)
         self._name_unused()
@@ -365,6 +376,10 @@ class Tables:
                 rows.require(are_valid, table.columns.roles["relevance"], "a grade must be a number >= 0")
                 is_graded = ~np.isnan(grades)
                 no_query = _are_empty(rows.qids)
+                if self._has_zeros and not self._featured:
+                    self._n_zeros += int((has_none := ~is_graded & ~no_query).sum())
+                    rows.columns["relevance"] = np.where(has_none, 0.0, grades)
+                    is_graded |= has_none
                 if self._featured:
                     has_document = rows.columns["docid"].lengths > 0
                     if (without := no_query & (is_graded | has_document)).any():
@@ -403,6 +418,7 @@ class Tables:
             judgements.add(rows)
         columns = judgements.finish()
         used = np.zeros(len(judgements.numbers), dtype=bool)
+        zeros = _Unjudged(judgements) if self._has_zeros else None
         names = _columns_of_queries(self._featured) - columns.keys()
         n_unjudged, unjudged = 0, ""
         are_grades: dict[str, bool] = {}
@@ -414,12 +430,17 @@ class Tables:
                 if without.any() and not unjudged:
                     row = int(np.argmax(without))
                     unjudged = f"{rows.qids[row]!r}/{rows.columns['docid'][row]!r}"
-                chosen, numbers = rows.take(numbers >= 0), numbers[numbers >= 0]
-                _mark_used(chosen, numbers, used)
+                is_judged = numbers >= 0
+                _mark_used(rows.take(is_judged), numbers[is_judged], used)
+                if zeros is not None:
+                    numbers = zeros.find(rows, numbers)
+                chosen, is_judged, numbers = rows.take(numbers >= 0), is_judged[numbers >= 0], numbers[numbers >= 0]
                 if not len(chosen):
                     continue
                 own = self._check_columns(table, chosen, names).columns
-                joined = check_features(replace(chosen, columns=own | take_rows(columns, numbers)), self._missing)
+                judged = take_rows(columns, numbers)
+                judged["relevance"] = np.where(is_judged, judged["relevance"], 0.0)
+                joined = check_features(replace(chosen, columns=own | judged), self._missing)
                 for j, name in enumerate(joined.names):
                     if is_grade_name(name):
                         equals = bool((joined.X[:, j] == joined.columns["relevance"]).all())
@@ -432,6 +453,8 @@ class Tables:
                 f"no judgement has features: of query/document, the {len(used):,} judgements in {graded} have "
                 f"{pairs or 'none'}, the features in {featured} {unjudged or 'none'}"
             )
+        self._n_zeros = 0 if zeros is None else len(zeros.known)
+        n_unjudged -= self._n_zeros
         n_left = int(len(used) - used.sum())
         left_out += [f"{n_left:,} judgements without features"] if n_left else []
         left_out += [f"{n_unjudged:,} rows of features without a judgement"] if n_unjudged else []
@@ -482,6 +505,28 @@ class _Judgements:
         """Return the columns of all judgements."""
         joined = join_columns(self._columns, self._sizes)
         return {name: values for name, values in joined.items() if name != "docid"}
+
+
+class _Unjudged:
+    """Rows of features without a judgement, of queries that have others."""
+
+    def __init__(self, judgements: _Judgements) -> None:
+        self._first: dict[str, int] = {}
+        for (qid, _), number in judgements.numbers.items():
+            self._first.setdefault(qid, number)
+        self.known: set[tuple[str, str]] = set()
+
+    def find(self, rows: Rows, numbers: Ints) -> Ints:
+        """Return numbers of judgements, for a row without one that of another document of its query, or -1."""
+        found = numbers.copy()
+        for row, key in enumerate(_keys(rows)):
+            if numbers[row] < 0 and key[0] in self._first:
+                if key in self.known:
+                    problem = f"document {key[1]!r} of query {key[0]!r} has features a second time"
+                    raise FormatError(rows.path, rows.line(row), 1, problem)
+                self.known.add(key)
+                found[row] = self._first[key[0]]
+        return found
 
 
 def _columns_of_queries(tables: Iterable[Table]) -> set[str]:
@@ -555,6 +600,22 @@ def _mark_used(rows: Rows, numbers: Ints, used: npt.NDArray[np.bool_]) -> None:
 def _are_empty(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Tell which texts are None or empty."""
     return np.asarray(~values.astype(bool))
+
+
+def open_tables(paths: Iterable[str], wanted: Wanted) -> list[Table]:
+    """Open tables with features; after the requests of an `_msearch`, a file has the responses to them."""
+    requests: list[str] = []
+    tables: list[Table] = []
+    for path in paths:
+        if holds_requests(path):
+            requests.append(path)
+        elif requests:
+            tables.append(DocumentTable(path, "jsonl", wanted, partial(read_msearch, requests.pop(0), path)))
+        else:
+            tables.append(open_table(path, wanted))
+    if requests:
+        raise FileFormatError(requests[0], " has requests of _msearch: name the file with their responses after it")
+    return tables
 
 
 def open_table(path: str, wanted: Wanted) -> Table:

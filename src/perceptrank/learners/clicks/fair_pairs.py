@@ -16,6 +16,7 @@ from perceptrank.learners.tally import LARGEST_REACH
 from perceptrank.stream.validation import check_choice, check_not_negative
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import is_active
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 
@@ -97,13 +98,17 @@ class FairPairsPerceptron(ClickLearner):
     explores = "fair-pairs"
     policies = ("fair-pairs",)
     depends_on_rate = False
-    theorem = theorems.fair_pairs()
 
     loss: str = "hinge"
     _: KW_ONLY
     relative_margin: float = 1.0
     average: bool = True
     transforms: TransformLike = "auto"
+
+    @property
+    def theorem(self) -> Theorem:
+        """The guarantee for the current settings."""
+        return theorems.fair_pairs(logistic=self.loss == "logistic")
 
     def _make_settings(self) -> tuple[Any, ...]:
         check_choice("loss", self.loss, ("hinge", "logistic"))

@@ -111,8 +111,8 @@ class ClickPerceptron(ClickLearner):
     Parameters
     ----------
     production : str or int, optional
-        Feature that has the score of the ranker to start from, by name or number of column: of weights, trees, or any
-        other; or "score", which the transform `ScoreOf` adds. By default it starts from nothing, and with random lists.
+        Feature that has the score of the ranker to start from, by name or number of column; or "score", which the
+        transform `ScoreOf` adds. By default it starts from nothing, and with random lists.
     evidence : float > 0
         Number of updates that production counts as much as.
     transforms : str, Transform or list of them, or None
@@ -137,10 +137,8 @@ class ClickPerceptron(ClickLearner):
     explores = "plackett-luce"
     policies = ("plackett-luce", "fair-pairs", "shuffle")
     depends_on_rate = False
-    fixed = ("production",)
 
     _: KW_ONLY
-    production: str | int | None = None
     evidence: float = 10_000.0
     transforms: TransformLike = "auto"
 

@@ -63,7 +63,7 @@ class Showing:
             If there are no documents, the features are not those that were learned, the learner cannot learn from this
             policy, or it learns from grades.
         """
-        return show_list(self, *as_named_features(X), n, policy, np.random.default_rng(rng), keep)
+        return show_list(self, *as_named_features(X, self.model), n, policy, np.random.default_rng(rng), keep)
 
     def learn_clicks(
         self: Any,

@@ -11,6 +11,7 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.listwise.places import places_rule
+from perceptrank.learners.listwise.regrets import WITHOUT_WEIGHTS, choose_by_regrets, regret_rule, settings_of
 from perceptrank.learners.listwise.safe_averaging import ROWS, safe_pass
 from perceptrank.learners.listwise.uniform import uniform_rule
 from perceptrank.learners.model import Model
@@ -18,7 +19,7 @@ from perceptrank.learners.rounds import Pass, list_pass
 from perceptrank.learners.slam import SLAM_PASS
 from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListSettings
-from perceptrank.measures import MeasureLike
+from perceptrank.measures import ERR, MeasureLike, parse
 from perceptrank.measures.gains import discounts
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError, as_number, check_choice
@@ -33,6 +34,7 @@ _PASSES = {
     "uniform": list_pass(uniform_rule, floats=5, ints=10),
     "top": SLAM_PASS,
 }
+_REGRET_PASS = list_pass(regret_rule, floats=6, ints=7)
 
 
 class ListwisePerceptron(Startable, CompiledLearner):
@@ -60,8 +62,14 @@ class ListwisePerceptron(Startable, CompiledLearner):
     long as the mean has lost more than twice what they have, plus 1, in the measure that is learned. The loss is then
     at most 3 times that bound, plus 2, on every such stream (`ranks_with`).
 
+    Measures that do not weight documents are learned too: `measure` may be "err", "rr" or "p", with a cut-off or not.
+    V is then what the ranking by s_i - margin * (the number of lower grades) loses to the best one, and the bounds are
+    on the sum of these losses: for "rr" of 1 - measure, for the others of the best value minus the measure.
+
     Parameters
     ----------
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
+        Also "err", "err@k", "rr", "rr@k" and "p@k", with violators="places".
     violators : "places", "uniform", or "top"
         By places, as above; or each active document, by its own weight, against all its violators in equal parts, or
         against the best-scored one of them. With these two the margin is the same for all grades (s_j > s_i - margin
@@ -111,6 +119,8 @@ class ListwisePerceptron(Startable, CompiledLearner):
         promised = theorems.listwise(relative, surrogate, splits=splits)
         if self.margin:
             promised = theorems.slam(float(self.learning_rate), float(self.margin), surrogate, splits=splits)
+        if self.violators != "places" or not (relative or self.margin):
+            promised = theorems.for_top(promised, parse(self.measure).cutoff)
         return self._model.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
@@ -139,11 +149,15 @@ class ListwisePerceptron(Startable, CompiledLearner):
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
+        chosen = parse(self.measure)
+        chosen.check_grades(relevance)
         if not self.average:
             return super()._pass(state, X, relevance, offsets, predicted, masses)
         scores, weights, largest = np.empty(2 * len(relevance)), masses.copy(), state.tally[LARGEST_WEIGHT]
         done = super()._pass(state, X, relevance, offsets, scores, masses)
-        if done == len(masses):
+        if done == len(masses) and isinstance(chosen, WITHOUT_WEIGHTS):
+            choose_by_regrets(chosen, (relevance, offsets), weights, largest, scores, state.tally, predicted)
+        elif done == len(masses):
             longest = len(relevance) if done == 1 else int(np.diff(offsets).max())
             floats, ints, _ = borrow_scratch(longest, 0, *ROWS, 0)
             judged = relevance, offsets, discounts(longest)
@@ -153,7 +167,7 @@ class ListwisePerceptron(Startable, CompiledLearner):
     @property
     def kernel(self) -> Pass:  # type: ignore[override]
         """The pass of the rule that `violators` names."""
-        return _PASSES[self.violators]
+        return _REGRET_PASS if isinstance(parse(self.measure), WITHOUT_WEIGHTS) else _PASSES[self.violators]
 
     def _make_settings(self) -> ListSettings:
         check_choice("violators", self.violators, _PASSES)
@@ -161,10 +175,13 @@ class ListwisePerceptron(Startable, CompiledLearner):
         if self.margin is not None and relative not in (0.0, 1.0):
             raise ValueError(f"give margin or relative_margin, not both, got {self.margin} and {self.relative_margin}")
         margins = absolute, 0.0 if self.margin is not None else relative
-        weighing = weighing_of(self.measure, self.class_order)
+        chosen, rates = parse(self.measure), {"margin": margins[0], "relative_margin": margins[1]}
+        if isinstance(chosen, WITHOUT_WEIGHTS) and self.violators == "places":
+            return list_settings(self, settings_of(chosen), binary=not isinstance(chosen, ERR), **rates)
+        weighing = weighing_of(chosen, self.class_order)
         self._judge = weighing[:3]
         settings = (False, weighing) if self.violators == "top" else weighing
-        return list_settings(self, *settings, margin=margins[0], relative_margin=margins[1], binary=weighing[0])
+        return list_settings(self, *settings, binary=weighing[0], **rates)
 
 
 def _margin(name: str, value: Any) -> float:

@@ -28,14 +28,20 @@ def places_rule(settings: Weighing, query: Query, coefficients: Floats, rows: Ro
     if not mass > 0.0:
         return 0.0
     k = cutoff if cutoff > 0 else m
+    lay_logarithms(k, m, discounts, log_place)
+    return move_by_places(
+        mass, gain, k, m, n_levels, levels, first, order, ranked, log_place, rise, risen, coefficients
+    )
+
+
+@helper
+def lay_logarithms(k: int, m: int, discounts: Floats, log_place: Floats) -> None:
+    """Write the logarithms of m places, all after k as place k + 1."""
     log_place[0] = 0.0
     for p in range(1, min(k + 1, m)):
         log_place[p] = 1.0 / discounts[p - 1]  # the logarithm of p + 1
     for p in range(k + 1, m):
         log_place[p] = log_place[k]
-    return move_by_places(
-        mass, gain, k, m, n_levels, levels, first, order, ranked, log_place, rise, risen, coefficients
-    )
 
 
 @helper

@@ -53,7 +53,7 @@ def safe_pass(
     for q in range(len(offsets) - 1):
         start, m = offsets[q], offsets[q + 1] - offsets[q]
         by_mean, by_current = scores[start : start + m], scores[len(relevance) + start : len(relevance) + start + m]
-        safe = tally[MEAN_LOSS] <= MEAN_FACTOR * tally[CURRENT_LOSS] + HEAD_START * largest
+        safe = is_mean_safe(tally, largest)
         largest = weights[q] if weights[q] > largest else largest
         read_grades(relevance, start, m, binary, grades)
         n_levels = find_levels(grades, m, levels, first, level_of)
@@ -93,6 +93,12 @@ def safe_pass(
             tally[USED_LOSS] += weights[q] * (mean if safe else current)
         for i in range(m):
             predicted[start + i] = by_mean[i] if safe else by_current[i]
+
+
+@helper
+def is_mean_safe(tally: Floats, largest: float) -> bool:
+    """Tell whether the mean ranks the next query, `largest` being the largest weight of a query before it."""
+    return tally[MEAN_LOSS] <= MEAN_FACTOR * tally[CURRENT_LOSS] + HEAD_START * largest
 
 
 @helper

@@ -68,7 +68,7 @@ class Fading(StepWrapper):
         if self._copy.theorem.symbol is None:  # C is that of its theorem
             return NO_THEOREM
         beginning = self._model.beginning
-        theorem = theorems.fading(starts=beginning.origin is not None)
+        theorem = theorems.fading(starts=beginning.ranks)
         return theorems.constrained(theorem) if beginning.constraints else theorem
 
     def _check_parameters(self) -> None:
@@ -77,7 +77,7 @@ class Fading(StepWrapper):
             raise ParameterError(
                 "learner", "must be one that takes sparse features, since these learn by steps alone", self.learner
             )
-        if getattr(self.learner, "production", None) is not None:
+        if self.learner.takes == "clicks" and self.learner.production is not None:
             raise ParameterError("learner", "must not start from production, which would fade", self.learner)
         half_life = as_number(self.half_life)
         if not SHORTEST <= half_life <= LONGEST:

@@ -87,8 +87,10 @@ class WithTrees(StepWrapper):
     def _own_transform(self) -> list[Transform]:
         trees = Trees(self.n_trees, self.memory, self.first_fit, self.seed)
         own = make_transforms(self._copy._own_transform())
-        fills = 1 if own and own[0].accepts_missing else 0  # trees take what missing values become
-        return [*own[:fills], trees, *own[fills:]]
+        first = (
+            1 if own and (own[0].accepts_missing or own[0].adds) else 0
+        )  # what fills in missing values, or `ScoreOf`
+        return [*own[:first], trees, *own[first:]]
 
     def _configured(self, model: Model | None = None) -> Model:
         if model is None:

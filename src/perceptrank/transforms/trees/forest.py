@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ NEVER, ZERO, NAN, GOES_LEFT = 0, 1, 2, 4
 _ALMOST_ZERO = 1e-35  # what LightGBM takes as zero
 
 Nodes = tuple[Ints, Ints, Floats, Ints, Ints, Ints]  # of a forest, as kernels take them
+Node = TypeVar("Node")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +132,48 @@ class Forest:
         """Return a forest whose leaves have other values."""
         return replace(self, values=values)
 
+    def with_columns(self, columns: Ints, n_features: int) -> Forest:
+        """Return a forest of other columns: what was column j is now `columns[j]`, of so many."""
+        return replace(self, features=columns[self.features], n_features=n_features, names=None)
+
+    def in_double(self) -> Forest:
+        """Return a forest with the same leaves for all documents that compares features in double precision."""
+        if not self.is_single:
+            return self
+        # A number is rounded to a threshold or below if it is not above the middle between that and the next float32,
+        # or below the middle if that is rounded up, to an even one.
+        thresholds = self.thresholds.astype(np.float32)
+        middles = 0.5 * thresholds + 0.5 * following_float(thresholds)
+        with np.errstate(over="ignore"):
+            is_up = middles.astype(np.float32) > thresholds
+        return replace(self, thresholds=np.where(is_up, np.nextafter(middles, -np.inf), middles), is_single=False)
+
+    def owners(self) -> tuple[Ints, Ints]:
+        """Return the number of the tree that each node, and each leaf, belongs to."""
+        n = len(self.features)
+        trees = np.empty(n + self.n_leaves, np.int64)  # of nodes, then of leaves from the last to the first: -1 - leaf
+        trees[self.roots] = np.arange(self.n_trees)
+        for node, (left, right) in enumerate(zip(self.left.tolist(), self.right.tolist(), strict=True)):
+            trees[left] = trees[right] = trees[node]  # parents come first
+        return trees[:n], trees[n:][::-1].copy()
+
+    def ranges(self) -> tuple[Floats, Floats]:
+        """Return the smallest and the largest value of the leaves of each tree."""
+        _, owners = self.owners()
+        lows, highs = np.full(self.n_trees, np.inf), np.full(self.n_trees, -np.inf)
+        np.minimum.at(lows, owners, self.values)
+        np.maximum.at(highs, owners, self.values)
+        return lows, highs
+
+    def nested(self, leaf: Callable[[float], Node], split: Callable[[int, float, Node, Node], Node]) -> list[Node]:
+        """Make each tree: of the value of each leaf, and of feature, threshold, left and right of each node."""
+        features, thresholds = self.features.tolist(), self.thresholds.tolist()
+        left, right = self.left.tolist(), self.right.tolist()
+        made: list[Any] = [*features, *map(leaf, self.values[::-1].tolist())]
+        for node in reversed(range(len(features))):  # children come after their parents
+            made[node] = split(features[node], thresholds[node], made[left[node]], made[right[node]])
+        return [made[root] for root in self.roots.tolist()]
+
     def importance(self) -> Floats:
         """Return, for each feature, its share of the differences that splits make: |left - right| of their means."""
         means = np.concatenate([self.values[::-1], np.zeros(len(self.features))])  # leaf k at -1 - k, counted from n
@@ -152,8 +196,6 @@ class Forest:
         """
         if (self.missing & ~GOES_LEFT == ZERO).any():
             raise ValueError("trees that take zeros as missing have no ONNX graph: fit them without zero_as_missing")
-        if self.is_single:
-            X = nodes.as_double(nodes.add("Cast", X, to=1))
         # A tree that is nothing but a leaf becomes a node with that leaf on both sides.
         n, alone = len(self.features), self.roots < 0
         left, right = (np.concatenate([side, self.roots[alone]]) for side in (self.left, self.right))
@@ -166,7 +208,7 @@ class Forest:
             n_targets=1,
             tree_roots=roots.tolist(),
             nodes_featureids=np.concatenate([self.features, extra]).astype(int).tolist(),
-            nodes_splits=np.concatenate([self.thresholds, extra]),
+            nodes_splits=np.concatenate([self.in_double().thresholds, extra]),
             nodes_modes=np.zeros(n + len(extra), np.uint8),
             nodes_truenodeids=np.where(left >= 0, left, -1 - left).tolist(),
             nodes_trueleafs=(left < 0).astype(int).tolist(),
@@ -205,6 +247,13 @@ class Forest:
             is_single=plain["is_single"],
             names=None if names is None else tuple(names),
         ).check()
+
+
+def following_float(numbers: Any) -> Floats:
+    """Return the smallest float32 above each of some float32, in double precision; 2**128 above the largest."""
+    with np.errstate(over="ignore"):
+        following = np.nextafter(numbers, np.float32(np.inf)).astype(np.float64)
+    return np.where(np.isinf(following), 2.0**128, following)
 
 
 def _whole(name: str, values: Any) -> Ints:

@@ -14,6 +14,7 @@ from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import ParameterError, check_positive
+from perceptrank.transforms.forms import Added
 from perceptrank.transforms.transform import Transform
 from perceptrank.transforms.trees.forest import Forest
 from perceptrank.transforms.trees.forest_files import read_forest
@@ -58,7 +59,7 @@ class TreeLeaves(Transform):
             raise ParameterError("forest", "must be a Forest, or the path of one", forest)
         self.forest = forest if isinstance(forest, Forest) else read_forest(forest)
         self._columns: Ints | None = None
-        self._tree_of = _trees_of_leaves(self.forest)
+        _, self._tree_of = self.forest.owners()
         if (np.diff(self._tree_of) < 0).any():
             raise ValueError("leaves of a forest must be numbered tree after tree")
 
@@ -93,6 +94,11 @@ class TreeLeaves(Transform):
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         return math.sqrt(self.forest.n_trees)
+
+    def sum_with(self, weights: Floats, n_features: int) -> Added:
+        columns = np.arange(n_features) if self._columns is None else self._columns
+        forest = self.forest.with_values(weights).with_columns(columns, n_features)
+        return Added(keeps=False, forest=forest)
 
     def start_weights(self, stream: Blocks, strength: float = 3.0) -> Floats:
         """Return initial weights by which a learner ranks as the forest does.
@@ -129,13 +135,3 @@ class TreeLeaves(Transform):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.forest.n_trees} trees, {self.forest.n_leaves} leaves)"
-
-
-def _trees_of_leaves(forest: Forest) -> Ints:
-    """Return the number of the tree that each leaf belongs to."""
-    n = len(forest.features)
-    trees = np.empty(n + forest.n_leaves, np.int64)  # of nodes, then of leaves from the last to the first: -1 - leaf
-    trees[forest.roots] = np.arange(forest.n_trees)
-    for node, (left, right) in enumerate(zip(forest.left.tolist(), forest.right.tolist(), strict=True)):
-        trees[left] = trees[right] = trees[node]  # parents come first
-    return trees[n:][::-1].copy()

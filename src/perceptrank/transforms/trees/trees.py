@@ -10,7 +10,7 @@ import numpy as np
 from perceptrank.io.model_file import whole_number
 from perceptrank.kernels.arrays import Features, Floats, Ints, aligned
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
-from perceptrank.transforms.forms import Nodes
+from perceptrank.transforms.forms import Added, Nodes
 from perceptrank.transforms.transform import LearningTransform, Transform
 from perceptrank.transforms.trees.fitting import UNGRADED, Fit, lightgbm
 from perceptrank.transforms.trees.forest import Forest
@@ -143,6 +143,10 @@ class Trees(LearningTransform):
         empty = np.zeros((n_features, 1))
         scores = nodes.product(X, empty) if self.forest is None else self.forest.add_nodes(nodes, X)
         return str(nodes.add("Concat", X, scores, axis=1))
+
+    def sum_with(self, weights: Floats, n_features: int) -> Added:
+        forest = None if self.forest is None else self.forest.with_values(self.forest.values * weights[-1])
+        return Added(keeps=True, forest=forest)
 
     def remarks(self, names: tuple[str, ...] | None) -> list[str]:
         if self.forest is None:

@@ -1,0 +1,158 @@
+"""The command `hybrid`."""
+
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.evaluate import exit_code, show_decision
+from perceptrank.cli.options.files import Reads, Writes
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.shared import AsJson
+from perceptrank.cli.terminal.streams import complain, say
+from perceptrank.cli.terminal.tables import ProgressBar, print_json, print_rows
+
+Engine = StrEnum("Engine", "opensearch elasticsearch")
+Normalization = StrEnum("Normalization", "min_max l2 z_score rrf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ClauseReading(Reading):
+    """Files to read: an empty cell is a document that a clause did not return; one that is not judged has grade 0."""
+
+    def options(self) -> dict[str, Any]:
+        is_text = not self.feature_paths and all(_is_letor(file) for file in self.files)
+        kept = {} if is_text else {"missing": "keep", "unjudged": "zero"}
+        return super().options() | kept
+
+
+def hybrid(
+    *,
+    out: Annotated[Path, typer.Option(help="File to write the pipeline or the request to, as JSON."), Writes()],
+    engine: Annotated[
+        Engine | None, typer.Option(help="Search engine; by default that of --current, or opensearch.")
+    ] = None,
+    normalization: Annotated[
+        Normalization | None,
+        typer.Option(
+            help="How the engine normalizes the scores of a clause; by default as --current does, or min_max. z_score "
+            "is OpenSearch's alone."
+        ),
+    ] = None,
+    rank_constant: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Constant of rrf; by default 60.")
+    ] = None,
+    current: Annotated[
+        Path | None,
+        typer.Option(
+            help="Pipeline of OpenSearch or request of Elasticsearch in use now, to start from and to compare with; by "
+            "default all clauses have the same weight."
+        ),
+        Reads(becomes="out"),
+    ] = None,
+    clauses: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Columns of the clauses, with commas, in the order of the query; by default all columns of features.",
+        ),
+    ] = None,
+    measure: Annotated[str, typer.Option(help="Measure to learn, which also decides.")] = "ndcg@10",
+    hold_out: Annotated[float, typer.Option(help="Share of the queries to evaluate with, not learned from.")] = 0.3,
+    margin: Annotated[
+        float, typer.Option(min=0, help="Largest acceptable drop of the mean; by default new weights must be better.")
+    ] = 0.0,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw of the queries held out.")] = 0,
+    reading: _ClauseReading,
+    as_json: AsJson = False,
+) -> None:
+    """Learn the weights of a hybrid query from the scores of its clauses, and decide if they may replace today's.
+
+    A column of features is a clause, in the order of the query; an empty cell is a document that the clause did not
+    return. Give all documents that clauses returned: engines normalize over all of them.
+
+    Exit status: 0 if the weights may go live, 3 if not, 4 if it is not decided; 1 and 2 for errors.
+
+    Example: perceptrank hybrid judgements.csv --features clauses.jsonl --engine opensearch --normalization min_max
+    --current pipeline.json --out new.json
+    """
+    scores = _scores(engine, normalization, rank_constant, current)
+    with ProgressBar("reading") as bar:
+        stream = _read(reading, clauses, current, bar)
+    with ProgressBar("learning") as bar:
+        result = pr.deploy.learn_hybrid(
+            stream,
+            scores,
+            current=current,
+            measure=measure,
+            hold_out=hold_out,
+            margin=margin,
+            confidence=confidence,
+            seed=seed,
+            progress=bar,
+        )
+    result.export.save(out)
+    first = None if result.parity.first is None else str(result.parity.first)
+    parity = {name: value for name, value in asdict(result.parity).items() if name != "notes"}
+    if as_json:
+        facts: dict[str, Any] = {"out": str(out), "engine": scores.engine, "normalization": scores.normalization}
+        facts |= {"weights": result.weights, "current": result.current, "learned": result.learned}
+        facts |= {"evaluation": result.evaluation.as_plain(), "notes": list(result.export.notes)}
+        print_json(facts | {"parity": parity | {"first": first, "agrees": result.parity.agrees}})
+    else:
+        rows = [
+            {"clause": name, "current": result.current[name], "learned": result.weights[name]}
+            for name in result.weights
+        ]
+        print_rows(rows, f"Weights learned from {result.learned:,} queries")
+        show_decision(result.evaluation, "held out, not learned from", by=None, n_worst=0)
+        same = f"the same order in {result.parity.same:,} of {result.parity.queries:,} queries"
+        say(f"{out}: {scores.engine}, {scores.normalization}; {same}, {result.parity.engine}")
+        if not result.parity.agrees:
+            complain(f"warning: the engine ranks query {first} otherwise: {result.parity.reason}")
+        for note in result.export.notes:
+            complain(f"note: {note}")
+    if code := exit_code(result.evaluation.answer):
+        raise typer.Exit(code)
+
+
+def _read(reading: Reading, clauses: str | None, current: Path | None, bar: ProgressBar) -> "pr.QueryStream":
+    """Return the queries, with a feature per clause, in the order of the query."""
+    named = None if clauses is None else tuple(name.strip() for name in clauses.split(","))
+    paths = [*(reading.feature_paths or reading.files)]
+    if named is None and current is not None and any(".json" in path or ".ndjson" in path for path in paths):
+        raise ValueError(
+            f"JSON has no order, and {current} has weights in the order of the query's clauses: name the columns in "
+            "that order with --clauses, such as --clauses text,vector"
+        )
+    stream = pr.QueryStream.concatenate(list(replace(reading, whole=True).blocks(bar, names=named)))
+    if named is not None and stream.feature_names != named:
+        has = ", ".join(stream.feature_names or ()) or "no names"
+        raise ValueError(f"--clauses must name columns of features, which are {has}; got {clauses}")
+    return stream
+
+
+def _scores(
+    engine: Engine | None, normalization: Normalization | None, rank_constant: int | None, current: Path | None
+) -> "pr.HybridScores":
+    """Return what the engine does with scores: what is given, then what the current weights have, then defaults."""
+    from perceptrank.deploy.engines.hybrid_request import read_request
+
+    now = pr.HybridScores() if current is None else read_request(current).scores
+    if engine is not None and current is not None and engine.value != now.engine:
+        raise ValueError(f"{current} is for {now.engine}, and --engine says {engine.value}")
+    return pr.HybridScores(
+        now.engine if engine is None else engine.value,
+        now.normalization if normalization is None else normalization.value,
+        rank_constant=now.rank_constant if rank_constant is None else rank_constant,
+    )
+
+
+def _is_letor(file: str) -> bool:
+    from perceptrank.io.sources import format_of
+
+    return file == "-" or format_of(file) == "letor"

@@ -1,0 +1,105 @@
+"""The adversary of simplices, who takes from deterministic learners what no ranker, or one with losses, would lose.
+
+The documents of a query are the corners of a regular simplex in dimensions of its own, and the one that is ranked last
+is the relevant one. A ranker u that gives it the lead b over all others, in each of T rounds, has the norm b √T / h, h
+being the height of the simplex, and the surrogate T (1 - b). Some b makes these at most U and L if and only if T ≤ L +
+K/2 + √(K L + K²/4), K = h² U². For two documents that is what Theorem B allows.
+"""
+
+import numpy as np
+
+from perceptrank.evaluation.trace import Trace
+from perceptrank.kernels.arrays import Features
+from perceptrank.measures import MeasureLike, parse
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole
+from perceptrank.theory.adversary import Game, Opponent, check_memory, ranking_of
+from perceptrank.theory.theorem import AnyComparator, Comparator, largest_lost, norm_and_loss
+
+
+def simplex_rounds(
+    radius: float, n_documents: int = 2, *, margin: float | None = None, comparator: AnyComparator | None = None
+) -> int:
+    """Return how many rounds any deterministic learner loses in `play_simplex`, whose parameters these are.
+
+    Examples
+    --------
+    >>> simplex_rounds(1.0, margin=0.1), simplex_rounds(1.0, comparator=(10.0, 25.0))
+    (400, 448)
+    """
+    height = _height(radius, n_documents)
+    norm, loss = norm_and_loss(margin, comparator)
+    most = largest_lost(float(height * norm) ** 2, 0.0, float(loss)) * (1 + 1e-12)
+    if not 1 <= most < np.inf:
+        wanted = f"margin {margin}" if comparator is None else f"comparator of norm {norm:g} and loss {loss:g}"
+        raise ValueError(f"with radius {radius} and {wanted}, there is no round to play, or no end to them")
+    return int(most)
+
+
+def play_simplex(
+    ranker: Opponent,
+    *,
+    radius: float = 1.0,
+    margin: float | None = None,
+    comparator: AnyComparator | None = None,
+    n_documents: int = 2,
+    rounds: int | None = None,
+    measure: MeasureLike = "ndcg",
+) -> Game:
+    """Play the game of the simplex: as many rounds as some ranker of norm U and surrogate L allows, each lost in full.
+
+    For two documents, no deterministic learner that is given U and L can be made to lose more: this is the minimax
+    value. The other parameters are those of `play`.
+
+    Parameters
+    ----------
+    ranker : learner
+        It must accept documents with n_documents - 1 features for each round.
+    margin : float > 0, optional
+        Margin of the stream, U = 1 / margin and L = 0; give this or `comparator`.
+    comparator : Comparator or (U, L), optional
+        Norm of a fixed ranker, and its cumulative surrogate.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> learner = pr.MinimaxPerceptron("ap")
+    >>> game = play_simplex(learner, comparator=(1.0, 5.0), measure="ap")
+    >>> len(game.stream), float(game.trace.losses("ap").sum())
+    (11, 5.5)
+    >>> round(learner.guarantee(radius=1.0, comparator=(1.0, 5.0), n_documents=2), 3)  # (5 + 2 + √24) / 2
+    5.949
+    """
+    from scipy.linalg import helmert
+
+    m, recorded = check_positive_whole("n_documents", n_documents, least=2), parse(measure)
+    most = simplex_rounds(radius, m, margin=margin, comparator=comparator)
+    rounds = most if rounds is None else check_positive_whole("rounds", rounds)
+    if rounds > most:
+        raise ParameterError("rounds", f"must be at most {most} for this radius and ranker", rounds)
+    check_memory(rounds, m, rounds * (m - 1), "choose a larger margin, a smaller comparator or fewer rounds")
+    corners: Features = helmert(m).T * np.sqrt(m / (m - 1))
+    X: Features = np.zeros((rounds, m, rounds, m - 1))
+    relevance, scores, masses = np.zeros((rounds, m)), np.empty((rounds, m)), np.zeros(rounds)
+    separator = np.empty((rounds, m - 1))
+    for t in range(rounds):
+        X[t, :, t] = radius * corners
+        query = X[t].reshape(m, -1)
+        order = ranking_of(ranker, query)
+        scores[t, order] = -np.arange(m)
+        relevance[t, order[-1]] = 1
+        separator[t] = corners[order[-1]] / np.sqrt(rounds)
+        masses[t] = bool(ranker.learn_one(query, relevance[t]))
+    stream = QueryStream.from_arrays(X.reshape(rounds * m, -1), relevance.ravel(), group=np.full(rounds, m))
+    values = recorded.per_query(scores.ravel(), stream.relevance, stream.offsets, 0)
+    best, loss = float(_height(radius, m) / np.sqrt(rounds)), float(norm_and_loss(margin, comparator)[1])
+    lead = max(0.0, 1 - loss / rounds)
+    against = Comparator(lead / best, rounds * (1 - lead), separator.ravel() * (lead / best))
+    least = 1 - recorded(-np.arange(float(m)), np.arange(m) == m - 1)
+    return Game(Trace({recorded: values}, masses), stream, separator.ravel(), best, rounds * least, comparator=against)
+
+
+def _height(radius: float, n_documents: int) -> float:
+    """Return the height of a regular simplex whose corners are that far from its centre."""
+    m = check_positive_whole("n_documents", n_documents, least=2)
+    return check_positive("radius", radius) * m / (m - 1)
