@@ -3,7 +3,7 @@
 #               transform or learner
 # make test     everything that must pass before a change is merged
 # make engines  the tests that need servers, Java engines, a browser or a cluster; the pages of the documentation; examples
-# make proofs   the proofs of docs/theory.md that a machine checks, if Coq is installed
+# make proofs   the proofs of docs/theory/ that a machine checks, if Coq is installed
 # make deep     long tests with new random draws; prints its plan first, and ends within 80 minutes
 #
 # All but `make proofs` create .venv on first use.
@@ -83,7 +83,7 @@ docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/docs
 	$(BIN)/mkdocs build --strict
 
-# docs/theory.md on paper; without a browser it says so and is done.
+# The core of docs/theory/ as a paper; without a browser it says so and is done.
 paper: $(VENV)/docs
 	$(BIN)/python docs/tools/print_theory.py dist/theory.pdf
 

@@ -1,4 +1,4 @@
-"""Try to break every inequality of docs/theory.md by hill climbing over small streams; print the largest ratios found.
+"""Try to break every inequality of docs/theory/ by hill climbing over small streams; print the largest ratios found.
 
 A ratio is what was measured over what the theorem allows. One above 1 would be a counterexample: it is printed with its
 arrays, and the exit code is 1. Ratios near 1 say that the bound is nearly attained on streams of up to eight queries;

@@ -1,4 +1,4 @@
-(* Lemmas 1 and 1' of docs/theory.md: what a ranking loses is at most the weight of its outranked documents. *)
+(* Lemmas 1 and 1' of docs/theory/: what a ranking loses is at most the weight of its outranked documents. *)
 From Perceptrank Require Export Neighbours.
 Require Import Bool.
 

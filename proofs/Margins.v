@@ -1,4 +1,4 @@
-(* Theorems A, A', C and C' of docs/theory.md: learners that ask for a margin. *)
+(* Theorems A, A', C and C' of docs/theory/: learners that ask for a margin. *)
 From Perceptrank Require Export TheoremB.
 Require Import Bool.
 

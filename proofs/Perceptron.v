@@ -1,4 +1,4 @@
-(* Lemmas 2 and 2' of docs/theory.md: what all learners of the perceptron's kind have in common. *)
+(* Lemmas 2 and 2' of docs/theory/: what all learners of the perceptron's kind have in common. *)
 From Perceptrank Require Export Sums.
 
 (* The bound "with the constant C": K = U^2 C. *)

@@ -1,4 +1,4 @@
-(* Theorem B of docs/theory.md: the listwise perceptron, for NDCG, NDCG@k and AP. *)
+(* Theorem B of docs/theory/: the listwise perceptron, for NDCG, NDCG@k and AP. *)
 From Perceptrank Require Export Perceptron Measures.
 
 Section Run.

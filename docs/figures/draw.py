@@ -1,4 +1,4 @@
-"""Draw the figures of docs/theory.md: `python docs/figures/draw.py [FOLDER]`, in about a minute."""
+"""Draw the figures of docs/theory/: `python docs/figures/draw.py [FOLDER]`, in about a minute."""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,7 @@
 """Formulas of Markdown as MathML: those that GitHub shows, $`…`$ and blocks of the kind math."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 
 _SPACE = '<mspace width="0.17em"/>'
@@ -12,6 +13,8 @@ def as_mathml(source: str, display: str) -> str:
 
     # The converter does not know braces of a given size: those stretch by themselves.
     plain = re.sub(r"\\[bB]ig[lr]\\([lr]brace)", r"\\\1", source.strip())
+    # Browsers know script letters as characters only.
+    plain = re.sub(r"\\mathcal (.)", lambda found: unicodedata.lookup(f"SCRIPT CAPITAL {found[1]}"), plain)
     formula = re.sub(r"<mi>(&#x0007[BD];)</mi>", r"<mo>\1</mo>", convert(plain, display=display))
     if re.search(r"\\[A-Za-z{}]|merror", formula):
         raise ValueError(f"a formula cannot be converted: {source}")

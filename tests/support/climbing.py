@@ -15,7 +15,7 @@ N_STARTS = 8  # of which the best is climbed from
 
 
 class Inequality(NamedTuple):
-    """A statement of docs/theory.md about a learner, as the ratio of its two sides, which should not be above 1.
+    """A statement of docs/theory/ about a learner, as the ratio of its two sides, which should not be above 1.
 
     `start` draws a small problem: arrays of floats and of whole numbers, which the search changes, and settings, which
     it leaves alone. `ratio` is the measured side over the bound, 0 where the statement says nothing.

@@ -1,4 +1,4 @@
-"""The inequalities of docs/theory.md as ratios that a search tries to bring above 1, on streams of a few documents."""
+"""The inequalities of docs/theory/ as ratios that a search tries to bring above 1, on streams of a few documents."""
 
 import numpy as np
 
@@ -294,7 +294,7 @@ def bought_margin(state):
 
 
 def inequalities():
-    """All of them, in the order of docs/theory.md."""
+    """All of them, in the order of docs/theory/."""
     made = [
         Inequality("Lemma 1", "any ranking", one_ranking, lemma_1(sharp=False)),
         Inequality("Lemma 1′", "any ranking", one_ranking, lemma_1(sharp=True)),

@@ -1,4 +1,4 @@
-"""Clicks: the statements of docs/theory.md, over all outcomes of coins and users where these can be enumerated."""
+"""Clicks: the statements of docs/theory/, over all outcomes of coins and users where these can be enumerated."""
 
 import copy
 import itertools

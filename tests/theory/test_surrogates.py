@@ -184,7 +184,7 @@ def test_gradient_norm_lemma(query, measure, seed):
 
 @given(query=judged_scores(min_size=2, max_size=10), measure=MEASURES, seed=st.integers(0, 1000))
 def test_places_lemma(query, measure, seed):
-    """What the theorem on places needs of the coefficients c = -g: see docs/theory.md."""
+    """What the theorem on places needs of the coefficients c = -g: see docs/theory/."""
     scores, grades = query
     name, k = measure
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Mix what shards have learned, each from the same state: iterative parameter mixing, Theorem D of docs/theory.md.
+"""Mix what shards have learned, each from the same state: iterative parameter mixing, Theorem D of docs/theory/.
 
 What a theorem sums up (weight moved, losses) is mixed as the weights are, since the proofs are convex in it; what is
 counted (rounds, updates, iterates in their mean) is added up. Shards are taken in their order, and sums are made in
@@ -117,7 +117,7 @@ def mix(start: SomeLearner, learned: Sequence[SomeLearner], by: MixedBy = "queri
     """Return a ranker with the mean of what several have learned, each from `start` and from queries of its own.
 
     One alone is returned as it is. The theorem of a learner holds for the mixture if each of them counts by its weight
-    in the mean (Theorem D of docs/theory.md), whatever the weights are.
+    in the mean (Theorem D of docs/theory/), whatever the weights are.
 
     Parameters
     ----------

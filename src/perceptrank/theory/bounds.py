@@ -157,7 +157,7 @@ def forgetron(
 
     It holds if k = n_units ≥ 83, for functions with D U ≤ √((k + 1) / ln(k + 1)) / 4; otherwise it is infinite. The
     surrogate is max-pair with margin 1. Parameters are those of `random_budget`. After O. Dekel, S. Shalev-Shwartz and
-    Y. Singer; docs/theory.md has the proof.
+    Y. Singer; docs/theory/ has the proof.
 
     Examples
     --------

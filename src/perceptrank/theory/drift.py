@@ -1,4 +1,4 @@
-"""Bounds against a target that moves, Theorems M and T of docs/theory.md.
+"""Bounds against a target that moves, Theorems M and T of docs/theory/.
 
 Without forgetting, U + P takes the place of U: `theorem.bound(comparator=(U + P, L), ...)`.
 """

@@ -64,7 +64,7 @@ class Theorem:
         C = factor * size² + offset.
     splits : bool
         True if the part of C beyond size², the margin's, is moved only by documents that are not outranked: Theorems A'
-        and C' of docs/theory.md. The bound on the loss is then smaller than that on the weight moved.
+        and C' of docs/theory/. The bound on the loss is then smaller than that on the weight moved.
     multiple, extra : float
         The loss is at most multiple * the bound above + extra; 1 and 0 except for safe averaging. The largest weight of
         a query multiplies factor and extra.
@@ -79,7 +79,7 @@ class Theorem:
         Margin, diameter and surrogate are about the pairs that `perceptrank.theory.margin` takes with this cut-off;
         those of all pairs will do as well.
     assumption : str
-        Condition of the statement. docs/theory.md has the proof, and says which bounds are tight.
+        Condition of the statement. docs/theory/ has the proof, and says which bounds are tight.
 
     Notes
     -----

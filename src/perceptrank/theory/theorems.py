@@ -1,4 +1,4 @@
-"""The theorems, one function each; docs/theory.md has the proofs.
+"""The theorems, one function each; docs/theory/ has the proofs.
 
 >>> slam(learning_rate=0.5).bound(diameter=2, margin=1), slam(learning_rate=0.125).bound(diameter=2, margin=1)
 (4.0, 6.25)

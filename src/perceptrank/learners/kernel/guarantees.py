@@ -1,4 +1,4 @@
-"""The theorems of kernel perceptrons; docs/theory.md has the proofs."""
+"""The theorems of kernel perceptrons; docs/theory/ has the proofs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Policies of a budget: which supports go when those of another update would be too many.
 
 An update adds the documents of one query, its unit, and units go as a whole: a theorem about a budget is about the
-updates that are kept, and coefficients of a unit add up to 0, which half of one would not. `docs/theory.md` has the
+updates that are kept, and coefficients of a unit add up to 0, which half of one would not. `docs/theory/` has the
 proofs.
 """
 

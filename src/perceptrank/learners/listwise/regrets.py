@@ -1,6 +1,6 @@
 """The listwise perceptron for measures without weights of documents: it moves what the ranking loses to the best one.
 
-Theorem F of docs/theory.md takes any weight from the loss of the ranking up to 1. Here it is the loss of the ranking in
+Theorem F of docs/theory/ takes any weight from the loss of the ranking up to 1. Here it is the loss of the ranking in
 which lower grades are raised by the margin, which is no better than the ranking itself.
 """
 

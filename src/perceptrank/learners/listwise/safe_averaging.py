@@ -3,7 +3,7 @@
 Two cumulative losses of the measure that is learned are kept: of ranking by the mean of all iterates, L_mean, and by
 the current weights, L_current. The next query is ranked by the mean while L_mean ≤ 2 L_current + 1, else by the
 current weights. Whatever the stream, the loss of the rankings that were used is then at most the smaller of
-3 L_current + 2 and (3 L_mean + 1) / 2: Theorem H of docs/theory.md. With query weights, losses are weighted, and
+3 L_current + 2 and (3 L_mean + 1) / 2: Theorem H of docs/theory/. With query weights, losses are weighted, and
 the largest weight so far takes the place of 1 in the condition.
 
 A pass hands out the scores of both rankings, as neither depends on which of them is used; they are judged after it, by

@@ -71,7 +71,7 @@ class CategoryRanking(Startable, CompiledLearner):
     from lists, independently of the measure; rankings do not depend on the learning rate.
 
     Number of imperfectly ranked queries on a stream that a unit vector ranks with margin γ: at most D² / γ²,
-    D the largest distance between two differently graded documents of a query (Lemma 2 of docs/theory.md).
+    D the largest distance between two differently graded documents of a query (Lemma 2 of docs/theory/).
 
     Parameters
     ----------

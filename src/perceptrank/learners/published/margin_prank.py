@@ -31,7 +31,7 @@ class MarginPRank(PRank):
     References
     ----------
     Margins in the ordinal setting are those of Ni et al. (2008), whom the paper of Chaudhuri and Tewari cites as
-    ni2008; a margin in a perceptron is Krauth and Mezard's. Rule and bound as stated here are proved in docs/theory.md.
+    ni2008; a margin in a perceptron is Krauth and Mezard's. Rule and bound as stated here are proved in docs/theory/.
 
     Examples
     --------

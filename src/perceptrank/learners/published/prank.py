@@ -81,7 +81,7 @@ class PRank(CompiledLearner):
 
     With n thresholds, on documents that a unit vector (u, c) puts on the right sides of all thresholds with margin
     γ, the sum over documents of the number of violated thresholds is at most (n R² + 1) / γ², R the largest
-    norm of a document (the authors have n (R² + 1); see docs/theory.md).
+    norm of a document (the authors have n (R² + 1); see docs/theory/).
 
     Parameters
     ----------
