@@ -153,18 +153,18 @@ class Trees(LearningTransform):
     def remarks(self, names: tuple[str, ...] | None) -> list[str]:
         if self.forest is None:
             due = f"the first are fitted after {self.first_fit:,} queries" if not self.problem else self.problem
-            return [f"there are no trees yet: {due}"]
+            return [f"there are no trees{'' if self.frozen else ' yet'}: {due}"]
         shares = self.forest.importance()
         known = names or [f"f{place}" for place in range(1, len(shares) + 1)]
         most = [f"{known[place]} {shares[place]:.0%}" for place in np.argsort(-shares, kind="stable")[:_NAMED]]
         size = f"{self.forest.n_trees} trees of {self.forest.n_leaves:,} leaves"
         return [f"{size}: shares of their splits, by how far these are apart, are {', '.join(most)}"]
 
-    def gather(self, part: int, n_parts: int) -> None:
+    def _gather(self, part: int, n_parts: int) -> None:
         """Only remember queries from now on: those of one part of the data, within its share of the memory."""
         self._remembered, self._next_fit = Memory(self._remembered.room // n_parts, self.seed, part), _NEVER
 
-    def sample(self, share: float) -> list[Remembered]:
+    def _sample(self, share: float) -> list[Remembered]:
         """Return a uniform sample of the queries so far: at most such a share of them, of those that are remembered."""
         return self._remembered.sample(int(share * self.queries))
 
