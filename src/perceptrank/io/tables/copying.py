@@ -1,7 +1,9 @@
 """Write tables: a stream as CSV, or the rows of a table to several, with whatever their columns hold."""
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from io import StringIO
 from typing import Any
 
 from perceptrank.io.atomic import replaced_file
@@ -12,19 +14,23 @@ from perceptrank.stream.query_stream import QueryStream
 
 def copy_rows(table: DelimitedTable, parts: Mapping[str, int], paths: Sequence[str]) -> list[int]:
     """Copy each row to the file of its query's part, and the header to all; return how many rows each file has."""
-    counts: dict[int, int] = {}
-    style: Any = "necessary" if table.columns.format == "csv" else "never"
+    place = table.header.index(table.columns.roles["qid"])
+    style: Any = {} if table.columns.format == "csv" else {"quoting": csv.QUOTE_NONE, "quotechar": None}
+    rows, counts = [[table.header] for _ in paths], [-1] * len(paths)
     with ExitStack() as stack:
         replaced = [stack.enter_context(replaced_file(path)) for path in paths]
         files = [stack.enter_context(compressed_file(*pair)) for pair in zip(replaced, paths, strict=True)]
-        for frame in table.texts(table.header):
-            numbers = [parts[qid] for qid in frame[table.columns.roles["qid"]]]
+        for records in table.records():
+            for cells in records:
+                if (number := parts.get(cells[place])) is not None:  # else the row is blank
+                    rows[number].append(cells)
             for number, file in enumerate(files):
-                rows = frame.filter([here == number for here in numbers])
-                text = rows.write_csv(separator=table.delimiter, quote_style=style, include_header=number not in counts)
-                file.write(text.encode())
-                counts[number] = counts.get(number, 0) + len(rows)
-    return list(counts.values())
+                text = StringIO()
+                csv.writer(text, delimiter=table.delimiter, lineterminator="\n", **style).writerows(rows[number])
+                file.write(text.getvalue().encode())
+                counts[number] += len(rows[number])
+                rows[number] = []
+    return counts
 
 
 def write_csv(blocks: Iterator[QueryStream], path: str) -> None:
