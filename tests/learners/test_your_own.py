@@ -188,7 +188,7 @@ def test_a_network_has_no_weights_and_is_not_exported(kinds, stream):
     ranker.learn(stream)
     with pytest.raises(AttributeError, match="ranks by a function of its arrays_"):
         assert len(ranker.coef_)
-    with pytest.raises(ValueError, match="this TwoLayers cannot be exported: .* function of its arrays_"):
+    with pytest.raises(ValueError, match=r"this TwoLayers cannot be exported: .* function of its arrays_"):
         pr.deploy.export(ranker, "python")
     with pytest.raises(ValueError, match="n_hidden cannot be changed"):
         ranker.n_hidden = 4
