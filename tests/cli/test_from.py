@@ -99,7 +99,7 @@ def write_trees(folder):
     for number, (feature, threshold) in enumerate([(0, 4.0), (5, 10.0)]):
         lightgbm += (
             f"\nTree={number}\nnum_leaves=2\nsplit_feature={feature}\nthreshold={threshold}\ndecision_type=0\n"
-            "left_child=-1\nright_child=-2\nleaf_value=-0.1 0.1\nis_linear=0\n"
+            "left_child=-1\nright_child=-2\nleaf_value=-0.1 0.1\nis_linear=0\nshrinkage=1\n"
         )
         left, right = (f'<split pos="{side}"><output>{value}</output></split>' for side, value in SIDES)
         split = f"<split><feature>{feature + 1}</feature><threshold>{threshold}</threshold>{left}{right}</split>"

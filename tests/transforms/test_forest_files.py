@@ -245,6 +245,21 @@ def test_damaged_files_say_what_is_wrong(tmp_path, text, said):
         read(tmp_path, text)
 
 
+def test_a_file_of_lightgbm_that_was_cut_off_has_the_same_trees_or_is_refused(tmp_path):
+    text = lightgbm_booster(1, num_leaves=3).model_to_string()
+    whole = read(tmp_path, text)
+    for end in range(text.index("leaf_value="), len(text), 3):
+        try:
+            forest = read(tmp_path, text[:end])
+        except pr.FormatError:
+            continue
+        assert np.array_equal(forest.values, whole.values)
+    start = text.index("leaf_weight=")
+    for end in range(start - 12, start):
+        with pytest.raises(pr.FormatError, match="tree 0 is damaged"):
+            read(tmp_path, text[:end])
+
+
 def test_the_number_of_features_must_fit(tmp_path):
     with pytest.raises(pr.FormatError, match="columns from 0 to 0"):
         read(tmp_path, TWO_TREES, n_features=1)

@@ -96,6 +96,7 @@ def _add_lightgbm_tree(builder: ForestBuilder, fields: dict[str, str]) -> None:
 
     n = n_leaves - 1
     values = numbers("leaf_value", float, n_leaves)
+    fields["shrinkage"]  # the last line: without it, numbers may have been cut off
     if n == 0:
         builder.add([], [], [], [], [], values)
         return
