@@ -141,6 +141,9 @@ def test_xgboost_is_recognised(run, shop, tmp_path, monkeypatch):
     result = run("learn", "held.parquet", "--from", tmp_path / "trees.json", "--save", tmp_path / "new.json")
     assert "its start" in result.output
     assert pr.forest_of(pr.load(tmp_path / "new.json")).n_trees == pr.read_forest(tmp_path / "trees.json").n_trees
+    xgboost.train({"max_depth": 2, "nthread": 1}, data, 3).save_model(tmp_path / "trees.ubj")
+    refused = run("learn", "held.parquet", "--from", tmp_path / "trees.ubj", code=1)
+    assert "save it as JSON" in " ".join(refused.output.split())
 
 
 @pytest.mark.parametrize(
