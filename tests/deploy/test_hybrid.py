@@ -134,19 +134,14 @@ def test_negative_scores_are_told():
 
 def test_drafts_have_a_clause_per_feature_those_without_weight_too():
     model = learned(clauses(), zero=["popularity"])
-    query = json.loads(pr.deploy.export(model, "hybrid", part="query", window=5).text)
-    parts = query["query"]["hybrid"]["queries"]
-    assert [one["function_score"]["field_value_factor"]["field"] for one in parts] == NAMES
-    assert (query["size"], query["query"]["hybrid"]["pagination_depth"]) == (5, 5)
     assert weights_in(json.loads(pr.deploy.export(model, "hybrid").text))[2][2] == 0.0
     model = learned(clauses(), "elasticsearch")
-    request = json.loads(pr.deploy.export(model, "hybrid", window=50).text)
-    assert request["retriever"]["linear"]["rank_window_size"] == 50
-    assert request["size"] == 10
+    request = json.loads(pr.deploy.export(model, "hybrid").text)
+    queries = [part["retriever"]["standard"]["query"] for part in request["retriever"]["linear"]["retrievers"]]
+    assert [query["function_score"]["field_value_factor"]["field"] for query in queries] == NAMES
+    assert (request["size"], request["retriever"]["linear"]["rank_window_size"]) == (10, 100)
     notes = pr.deploy.export(model, "hybrid").notes
     assert "the clauses of the query must be, in this order: bm25, vector, popularity" in notes
-    with pytest.raises(ValueError, match="must be 'weights' for elasticsearch"):
-        pr.deploy.export(model, "hybrid", part="query")
 
 
 def test_what_hybrid_search_cannot_do_is_refused():
@@ -168,22 +163,8 @@ def test_what_hybrid_search_cannot_do_is_refused():
     with pytest.raises(ValueError, match="at most 5 clauses, and there are 6 features"):
         pr.deploy.export(learned(six), "hybrid")
     assert pr.deploy.export(learned(six, "elasticsearch"), "hybrid")
-    with pytest.raises(ValueError, match="parity with hybrid needs part='weights'"):
-        pr.deploy.parity(learned(clauses()), clauses(), "hybrid", part="query")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"part": "all"}, "part of the target hybrid must be one of 'weights', 'query'"),
-        ({"window": 0}, "window of the target hybrid must be a whole number from 1 to 10000, got 0"),
-        ({"window": True}, "window of the target hybrid must be a whole number"),
-        ({"server": "opensearch"}, "the target hybrid has the options part, current, window, got 'server'"),
-    ],
-)
-def test_bad_options_are_refused(options, said):
-    with pytest.raises(ValueError, match=said):
-        make_target("hybrid", options)
+    with pytest.raises(ValueError, match="the target hybrid has the options current, got 'part'"):
+        make_target("hybrid", {"part": "query"})
 
 
 def test_huge_and_tiny_weights():

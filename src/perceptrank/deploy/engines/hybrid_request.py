@@ -12,6 +12,7 @@ from perceptrank.stream.validation import ParameterError, as_number
 from perceptrank.transforms.hybrid_scores import HybridScores
 
 MOST_CLAUSES = 5  # of a hybrid query of OpenSearch
+_WINDOW = 100  # documents of each clause that are ranked, in drafts
 _PHASE, _NORMALIZER, _RANKER = "phase_results_processors", "normalization-processor", "score-ranker-processor"
 _RETRIEVERS = ("linear", "rrf")
 _THEIRS = {"min_max": "minmax", "l2": "l2_norm"}  # what Elasticsearch calls them
@@ -101,9 +102,7 @@ def _weight(value: Any) -> float:
     return weight
 
 
-def write_request(
-    scores: HybridScores, weights: dict[str, float], current: HybridRequest | None, window: int
-) -> dict[str, Any]:
+def write_request(scores: HybridScores, weights: dict[str, float], current: HybridRequest | None) -> dict[str, Any]:
     """Return a pipeline or a request with these weights by clause: the current one, if any, with these."""
     values = list(weights.values())
     is_rrf = scores.normalization == "rrf"
@@ -118,10 +117,10 @@ def write_request(
         inside = drafts if old is None else [part.get("retriever", part) for part in old["retrievers"]]
         theirs = {} if is_rrf else {"normalizer": _THEIRS[scores.normalization]}
         parts = [{"retriever": part, "weight": value, **theirs} for part, value in zip(inside, values, strict=True)]
-        made = {"rank_window_size": window} if old is None else {k: v for k, v in old.items() if k != "rank_constant"}
+        made = {"rank_window_size": _WINDOW} if old is None else {k: v for k, v in old.items() if k != "rank_constant"}
         made |= {"retrievers": parts} | ({"rank_constant": scores.rank_constant} if is_rrf else {})
     if current is None:
-        return {_PHASE: [{kind: made}]} if scores.engine == "opensearch" else {"retriever": {kind: made}}
+        return {_PHASE: [{kind: made}]} if scores.engine == "opensearch" else {"size": 10, "retriever": {kind: made}}
     document, holder = copy.deepcopy((current.document, current.holder))  # in which the second is a part of the first
     holder.pop(current.kind)
     holder[kind] = made
