@@ -273,7 +273,10 @@ def processor(**parts):
             "a weight must be a finite number >= 0, got 'a'",
         ),
         (processor(combination={"parameters": {"weights": [1, -1]}}), "a weight must be a finite number >= 0, got -1"),
-        (processor(combination=[1]), "today.json"),
+        (processor(combination=[1]), "today.json must be JSON: a search pipeline of OpenSearch"),
+        ({"linear": {"retrievers": ["a", "b"]}}, "today.json must be JSON: .* as the engine's reference has it"),
+        (processor(combination={"parameters": {"weights": [0, 0.0]}}), "weights must not all be 0"),
+        ({"rrf": {"retrievers": [{"retriever": {}, "weight": 0}]}}, "weights must not all be 0"),
         ({"linear": {"retrievers": [{"normalizer": "minmax"}, {}]}}, "normalizer must be minmax of all retrievers, or"),
     ],
 )
@@ -282,6 +285,26 @@ def test_files_that_cannot_be_emulated_are_refused(document, said, tmp_path):
     path.write_text(document if isinstance(document, str) else json.dumps(document))
     with pytest.raises(FormatError, match="today.json" if said is None else said):
         read_request(path)
+
+
+@pytest.mark.parametrize(
+    ("document", "scores", "weights"),
+    [
+        (processor(normalization=None, combination=None), pr.HybridScores(), None),
+        (processor(combination={"parameters": None}), pr.HybridScores(), None),
+        (processor(combination={"parameters": {"weights": []}}), pr.HybridScores(), None),
+        (
+            {"linear": {"normalizer": "l2_norm", "retrievers": [{"weight": 2}, {"normalizer": "l2_norm"}]}},
+            pr.HybridScores("elasticsearch", "l2"),
+            [2.0, 1.0],
+        ),
+    ],
+)
+def test_what_is_left_out_is_the_engines_default(document, scores, weights, tmp_path):
+    path = tmp_path / "today.json"
+    path.write_text(json.dumps(document))
+    request = read_request(path)
+    assert (request.scores, request.weights) == (scores, weights)
 
 
 def test_current_weights_of_another_engine_or_number_are_refused(tmp_path):

@@ -40,8 +40,10 @@ def read_request(path: str | Path) -> HybridRequest:
         raise FileFormatError(path, f" {_KNOWN}: {error}") from None
     try:
         return _read(document)
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+    except ValueError as error:
         raise FileFormatError(path, f": {error}") from None
+    except (TypeError, AttributeError, KeyError):
+        raise FileFormatError(path, f" {_KNOWN}, as the engine's reference has it") from None
 
 
 def _read(document: Any) -> HybridRequest:
@@ -68,18 +70,18 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _read_processor(kind: str, processor: dict[str, Any]) -> tuple[HybridScores, list[float] | None]:
-    normalization, combination = processor.get("normalization", {}), processor.get("combination", {})
+    normalization, combination = processor.get("normalization") or {}, processor.get("combination") or {}
     wanted = "rrf" if kind == _RANKER else "arithmetic_mean"
     technique = combination.get("technique", wanted)
     if technique != wanted or normalization.get("parameters"):
         rule = f"must be {wanted}, and the normalization without parameters: others cannot be learned"
         raise ParameterError("the combination", rule, technique if technique != wanted else normalization["parameters"])
-    weights = combination.get("parameters", {}).get("weights")
+    weights = (combination.get("parameters") or {}).get("weights")
     if kind == _RANKER:
         scores = HybridScores("opensearch", "rrf", rank_constant=combination.get("rank_constant", 60))
     else:
         scores = HybridScores("opensearch", normalization.get("technique", "min_max"))
-    return scores, None if weights is None else [_weight(weight) for weight in weights]
+    return scores, _weights(weights) if weights else None
 
 
 def _read_retriever(kind: str, retriever: dict[str, Any]) -> tuple[HybridScores, list[float] | None]:
@@ -87,19 +89,22 @@ def _read_retriever(kind: str, retriever: dict[str, Any]) -> tuple[HybridScores,
     if kind == "rrf":
         scores = HybridScores("elasticsearch", "rrf", rank_constant=retriever.get("rank_constant", 60))
     else:
-        theirs = sorted({str(part.get("normalizer", "none")) for part in parts})
+        default = retriever.get("normalizer", "none")
+        theirs = sorted({str(part.get("normalizer", default)) for part in parts})
         names = {their: name for name, their in _THEIRS.items()}
         if len(theirs) != 1 or theirs[0] not in names:
             raise ParameterError("normalizer", "must be minmax of all retrievers, or l2_norm of all", theirs)
         scores = HybridScores("elasticsearch", names[theirs[0]])
-    return scores, [_weight(part.get("weight", 1.0)) for part in parts]
+    return scores, _weights([part.get("weight", 1.0) for part in parts])
 
 
-def _weight(value: Any) -> float:
-    weight = as_number(value)
-    if not 0.0 <= weight < float("inf"):
-        raise ParameterError("a weight", "must be a finite number >= 0", value)
-    return weight
+def _weights(values: Any) -> list[float]:
+    for value in values:
+        if not 0.0 <= as_number(value) < float("inf"):
+            raise ParameterError("a weight", "must be a finite number >= 0", value)
+    if not any(values):
+        raise ParameterError("weights", "must not all be 0", values)
+    return [float(value) for value in values]
 
 
 def write_request(scores: HybridScores, weights: dict[str, float], current: HybridRequest | None) -> dict[str, Any]:
