@@ -254,6 +254,34 @@ def test_everything_but_the_weights_stays(name, tmp_path):
             ]
 
 
+def written(document, weights, scores, path):
+    """What is written with other weights, and the notes."""
+    path.write_text(json.dumps(document))
+    model = pr.FixedRanker(weights, transforms=scores)
+    model.learn(clauses(names=NAMES[: len(weights)]))
+    exported = pr.deploy.export(model, "hybrid", current=str(path))
+    return json.loads(exported.text), exported.notes
+
+
+def test_a_pipeline_in_a_request_leaves_the_request(tmp_path):
+    request = {"query": {"hybrid": {"queries": [{"a": 1}]}}, "search_pipeline": processor(tag="t", new_option=True)}
+    body, _ = written(request, [0.25, 0.75], pr.HybridScores(), tmp_path / "today.json")
+    assert body["query"] == request["query"]
+    assert body.keys() == request.keys()
+    found = body["search_pipeline"]["phase_results_processors"][0]["normalization-processor"]
+    assert (found["tag"], found["new_option"]) == ("t", True)
+    assert found["combination"]["parameters"]["weights"] == [0.25, 0.75]
+
+
+def test_min_score_is_noted_and_a_normalizer_for_all_does_not_go_to_rrf(tmp_path):
+    parts = [{"retriever": {"a": 1}}, {"retriever": {"b": 2}}]
+    request = {"retriever": {"linear": {"retrievers": parts, "normalizer": "minmax", "min_score": 0.5}}}
+    path = tmp_path / "today.json"
+    body, notes = written(request, [0.25, 0.75], pr.HybridScores("elasticsearch", "rrf"), path)
+    assert body["retriever"]["rrf"].keys() == {"retrievers", "min_score", "rank_constant"}
+    assert "min_score is kept, as 0.5: choose it anew, since the scores of documents have changed" in notes
+
+
 def processor(**parts):
     return {"phase_results_processors": [{"normalization-processor": parts}]}
 

@@ -49,9 +49,13 @@ class HybridWeights(Target):
                     f"{scores.engine}"
                 )
         content = (json.dumps(write_request(scores, shares, request), indent=1) + "\n").encode()
-        version = _VERSIONS.get((scores.engine, scores.normalization))
-        order = f"the clauses of the query must be, in this order: {', '.join(function.names)}"
-        return Export(self.name, content, (*function.notes(), order, *([version] if version else [])))
+        notes = [*function.notes(), f"the clauses of the query must be, in this order: {', '.join(function.names)}"]
+        if version := _VERSIONS.get((scores.engine, scores.normalization)):
+            notes.append(version)
+        least = None if request is None else request.holder[request.kind].get("min_score")
+        if least is not None:
+            notes.append(f"min_score is kept, as {least}: choose it anew, since the scores of documents have changed")
+        return Export(self.name, content, tuple(notes))
 
     def _shares(self, function: RankingFunction) -> dict[str, float]:
         """Return the weights, which add up to 1, by name, those that are 0 as well: the query has these clauses too."""

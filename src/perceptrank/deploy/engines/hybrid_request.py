@@ -58,7 +58,8 @@ def _read(document: Any) -> HybridRequest:
         raise ValueError(f"{_KNOWN}; it has {len(found)} of these")
     kind, holder = found[0]
     read = _read_processor if pipelines else _read_retriever
-    return HybridRequest(*read(kind, holder[kind]), pipelines[0] if pipelines else document, kind, holder)
+    is_alone = bool(pipelines) and "search_pipeline" not in document  # even if it is under its name
+    return HybridRequest(*read(kind, holder[kind]), pipelines[0] if is_alone else document, kind, holder)
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -112,18 +113,19 @@ def write_request(scores: HybridScores, weights: dict[str, float], current: Hybr
     values = list(weights.values())
     is_rrf = scores.normalization == "rrf"
     old = None if current is None else current.holder[current.kind]
+    theirs = ("normalization", "combination", "normalizer", "rank_constant")
+    kept = {} if old is None else {name: value for name, value in old.items() if name not in theirs}
     if scores.engine == "opensearch":
-        kind, made = _RANKER if is_rrf else _NORMALIZER, _processor(scores, values)
-        kept = {name: old[name] for name in ("tag", "description", "ignore_failure") if old and name in old}
-        made = kept | made
+        kind = _RANKER if is_rrf else _NORMALIZER
+        made = kept | _processor(scores, values)
     else:
         kind = "rrf" if is_rrf else "linear"
         drafts: list[Any] = [{"standard": {"query": field_query(name)}} for name in weights]
         inside = drafts if old is None else [part.get("retriever", part) for part in old["retrievers"]]
-        theirs = {} if is_rrf else {"normalizer": _THEIRS[scores.normalization]}
-        parts = [{"retriever": part, "weight": value, **theirs} for part, value in zip(inside, values, strict=True)]
-        made = {"rank_window_size": _WINDOW} if old is None else {k: v for k, v in old.items() if k != "rank_constant"}
-        made |= {"retrievers": parts} | ({"rank_constant": scores.rank_constant} if is_rrf else {})
+        how = {} if is_rrf else {"normalizer": _THEIRS[scores.normalization]}
+        parts = [{"retriever": part, "weight": value, **how} for part, value in zip(inside, values, strict=True)]
+        made = ({"rank_window_size": _WINDOW} if old is None else kept) | {"retrievers": parts}
+        made |= {"rank_constant": scores.rank_constant} if is_rrf else {}
     if current is None:
         return {_PHASE: [{kind: made}]} if scores.engine == "opensearch" else {"size": 10, "retriever": {kind: made}}
     document, holder = copy.deepcopy((current.document, current.holder))  # in which the second is a part of the first
