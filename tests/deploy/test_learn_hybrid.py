@@ -94,6 +94,21 @@ def test_queries_that_say_nothing_leave_the_start():
     assert result.evaluation.answer != "yes"
 
 
+def test_weights_that_stay_are_the_current_ones_to_the_last_digit(tmp_path):
+    stream = clauses(n_queries=10)
+    flat = stream.with_features(np.ones_like(stream.X), feature_names=stream.feature_names)
+    path = tmp_path / "today.json"
+    for weights in ([0.12345, 0.37655, 0.5], [1e308, 1e308, 0.0]):
+        document = json.loads(json.dumps(TODAY["linear"]))
+        for part, weight in zip(document["retriever"]["linear"]["retrievers"], weights, strict=True):
+            part["weight"] = weight
+        path.write_text(json.dumps(document))
+        result = pr.deploy.learn_hybrid(flat, current=path)
+        assert result.weights == result.current
+        assert result.evaluation.mean("learned") == result.evaluation.mean("current")
+    assert list(result.current.values()) == [0.5, 0.5, 0.0]
+
+
 def test_one_clause_has_all_the_weight():
     result = pr.deploy.learn_hybrid(clauses(names=["bm25"]))
     assert result.weights == {"bm25": 1.0}

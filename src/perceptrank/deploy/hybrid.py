@@ -130,17 +130,18 @@ def learn_hybrid(
             "columns of the clauses, in the order of the query (--column feature=NAME)"
         )
     before = np.ones(d) if request is None or request.weights is None else np.array(request.weights)
+    before = before / before.max()  # whose sum cannot overflow
+    before = before / before.sum()
     learning, held = _split(stream, hold_out, seed)
     incumbent = _ranker(before, request.scores if request else scores, stream)
-    start = _rounded(before)
-    found = learn_weights(scores.transform(learning), start, known, progress)
+    found = learn_weights(scores.transform(learning), before, known, progress)
     model = _ranker(found, scores, stream)
     options = {} if current is None else {"current": str(current)}
     exported = export(model, "hybrid", **options)  # raises before anything is measured
     result = evaluate(
         {"current": incumbent, "learned": model}, held, [known], margin=margin, confidence=confidence, worst=0
     )
-    shares = [dict(zip(names, weights.tolist(), strict=True)) for weights in (found, before / before.sum())]
+    shares = [dict(zip(names, weights.tolist(), strict=True)) for weights in (found, before)]
     same = parity(model, stream, "hybrid")
     return HybridResult(model, shares[0], shares[1], result, len(learning), same, exported)
 
