@@ -109,6 +109,13 @@ def test_weights_that_stay_are_the_current_ones_to_the_last_digit(tmp_path):
     assert list(result.current.values()) == [0.5, 0.5, 0.0]
 
 
+def test_queries_to_learn_from_must_have_a_relevant_hit():
+    stream = clauses(n_queries=40)
+    nothing = stream.with_columns({"relevance": np.zeros_like(stream.relevance)})
+    with pytest.raises(ValueError, match="no query counts for ndcg@10 among the 28 to learn from: .* grade above 0"):
+        pr.deploy.learn_hybrid(nothing)
+
+
 def test_one_clause_has_all_the_weight():
     result = pr.deploy.learn_hybrid(clauses(names=["bm25"]))
     assert result.weights == {"bm25": 1.0}

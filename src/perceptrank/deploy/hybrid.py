@@ -207,6 +207,10 @@ def learn_weights(
     d = normalized.n_features
     best = np.asarray(start, np.float64)
     values = _values(best, normalized, measure)
+    if not len(values):
+        raise ValueError(
+            f"no query counts for {measure} among the {len(normalized)} to learn from: hits must have a grade above 0"
+        )
     ranker = ListwisePerceptron(measure, transforms="running", positive=list(range(d)))
     for _ in range(_PASSES):
         ranker.learn(normalized)
@@ -215,7 +219,7 @@ def learn_weights(
         tried = [(_values(weights, normalized, measure), weights) for weights in candidates]
         better = max(tried, key=lambda each: float(each[0].mean()), default=(values, best))
         gains = better[0] - values
-        is_better = gains.mean() > _SURE * gains.std() / np.sqrt(max(1, len(gains))) and gains.mean() > 0.0
+        is_better = gains.mean() > _SURE * gains.std() / np.sqrt(len(gains)) and gains.mean() > 0.0
         if is_better:
             values, best = better
         elif turn:
