@@ -181,7 +181,13 @@ def test_the_command_says_what_it_did(tmp_path, monkeypatch):
             ["table.csv", "--clauses", "bm25,nothing"],
             "--clauses must name columns of features, which are bm25, vector,",
         ),
-        (["table.csv", "--clauses", "bm25,vector"], "has 3 weights, and there are 2 clauses: bm25, vector"),
+        (
+            ["table.csv", "--clauses", "bm25,vector"],
+            "has 3 weights, and there are 2 clauses: bm25, vector; name the columns of the clauses, in the order of "
+            "the query (--clauses NAMES)",
+        ),
+        (["clauses.txt"], "LETOR text has 0 where a clause did not return a document: give a table with empty cells"),
+        (["table.csv", "--zero-missing"], "--zero-missing does not apply: an empty cell is a document that the clause"),
         (["table.csv", "--engine", "elasticsearch"], "today.json is for opensearch, and --engine says elasticsearch"),
         (["table.csv", "--hold-out", "1.5"], "--hold-out must be between 0 and 1, got 1.5"),
     ],
@@ -190,6 +196,7 @@ def test_errors_of_the_command(words, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     judged(clauses(n_queries=10), tmp_path)
     (tmp_path / "today.json").write_text(json.dumps(TODAY["min_max"]))
+    (tmp_path / "clauses.txt").write_text("1 qid:1 1:3.5 3:1\n0 qid:1 2:0.5\n")
     done = run(*words, "--current", "today.json", "--out", "new.json")
     assert done.exit_code == 1
     assert said in done.stderr

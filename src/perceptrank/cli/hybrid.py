@@ -24,9 +24,15 @@ class _ClauseReading(Reading):
     """Files to read: an empty cell is a document that a clause did not return; one that is not judged has grade 0."""
 
     def options(self) -> dict[str, Any]:
-        is_text = not self.feature_paths and all(_is_letor(file) for file in self.files)
-        kept = {} if is_text else {"missing": "keep", "unjudged": "zero"}
-        return super().options() | kept
+        from perceptrank.io.sources import format_of
+
+        if self.zero_missing:
+            raise ValueError(
+                "--zero-missing does not apply: an empty cell is a document that the clause did not return"
+            )
+        if any(file == "-" or format_of(file) == "letor" for file in self.files):
+            raise ValueError("LETOR text has 0 where a clause did not return a document: give a table with empty cells")
+        return super().options() | {"missing": "keep", "unjudged": "zero"}
 
 
 def hybrid(
@@ -150,9 +156,3 @@ def _scores(
         now.normalization if normalization is None else normalization.value,
         rank_constant=now.rank_constant if rank_constant is None else rank_constant,
     )
-
-
-def _is_letor(file: str) -> bool:
-    from perceptrank.io.sources import format_of
-
-    return file == "-" or format_of(file) == "letor"

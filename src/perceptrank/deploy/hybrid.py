@@ -127,7 +127,7 @@ def learn_hybrid(
     if request is not None and request.weights is not None and len(request.weights) != d:
         raise ValueError(
             f"{current} has {len(request.weights)} weights, and there are {d} clauses: {', '.join(names)}; name the "
-            "columns of the clauses, in the order of the query (--column feature=NAME)"
+            "columns of the clauses, in the order of the query (--clauses NAMES)"
         )
     before = np.ones(d) if request is None or request.weights is None else np.array(request.weights)
     before = before / before.max()  # whose sum cannot overflow
