@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
+from perceptrank.cli.hybrid import hybrid
 from perceptrank.deploy.hybrid import learn_weights
 
 
@@ -171,6 +172,24 @@ def test_the_command_says_what_it_did(tmp_path, monkeypatch):
     assert "Yes: learned may replace current" in done.stdout
     assert "elasticsearch, rrf; the same order in 150 of 150 queries, emulated" in done.stdout
     assert "note: weights of rrf need Elasticsearch 9.2" in done.stderr
+
+
+def test_the_example_of_the_help_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    judged(clauses(names=["text", "vector"]), tmp_path)
+    (tmp_path / "pipeline.json").write_text('{"phase_results_processors": [{"normalization-processor": {}}]}')
+    example = " ".join(hybrid.__doc__.split()).partition("Example: perceptrank hybrid ")[2]
+    assert run(*example.split()).exit_code in (0, 3, 4)
+    assert (tmp_path / "new.json").exists()
+
+
+def test_scores_that_differ_in_the_same_order_are_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"q{q},d{j},{j % 3},{j},{-j if q % 2 else j * j}" for q in range(20) for j in range(5)]
+    (tmp_path / "table.csv").write_text("\n".join(["query,docid,rating,text,vector", *rows]))
+    done = run("table.csv", "--normalization", "l2", "--out", "new.json")
+    assert "the same order in 20 of 20 queries" in done.stdout
+    assert "warning: the engine scores query q1 otherwise, in the same order" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def hybrid(
 
     Exit status: 0 if the weights may go live, 3 if not, 4 if it is not decided; 1 and 2 for errors.
 
-    Example: perceptrank hybrid judgements.csv --features clauses.jsonl --engine opensearch --normalization min_max
-    --current pipeline.json --out new.json
+    Example: perceptrank hybrid judgements.csv --features clauses.jsonl --clauses text,vector --engine opensearch
+    --normalization min_max --current pipeline.json --out new.json
     """
     scores = _scores(engine, normalization, rank_constant, current)
     with ProgressBar("reading") as bar:
