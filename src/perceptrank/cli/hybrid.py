@@ -118,8 +118,10 @@ def hybrid(
         show_decision(result.evaluation, "held out, not learned from", by=None, n_worst=0)
         same = f"the same order in {result.parity.same:,} of {result.parity.queries:,} queries"
         say(f"{out}: {scores.engine}, {scores.normalization}; {same}, {result.parity.engine}")
-        if not result.parity.agrees:
+        if result.parity.reversed:
             complain(f"warning: the engine ranks query {first} otherwise: {result.parity.reason}")
+        elif not result.parity.agrees:
+            complain(f"warning: the engine scores query {first} otherwise, in the same order")
         for note in result.export.notes:
             complain(f"note: {note}")
     if code := exit_code(result.evaluation.answer):
