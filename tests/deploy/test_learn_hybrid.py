@@ -113,7 +113,7 @@ def test_weights_that_stay_are_the_current_ones_to_the_last_digit(tmp_path):
 def test_queries_to_learn_from_must_have_a_relevant_hit():
     stream = clauses(n_queries=40)
     nothing = stream.with_columns({"relevance": np.zeros_like(stream.relevance)})
-    with pytest.raises(ValueError, match="no query counts for ndcg@10 among the 28 to learn from: .* grade above 0"):
+    with pytest.raises(ValueError, match=r"no query counts for ndcg@10 among the 28 to learn from: .* grade above 0"):
         pr.deploy.learn_hybrid(nothing)
 
 

@@ -178,31 +178,12 @@ def learn_weights(
     measure: MeasureLike = "ndcg@10",
     progress: Callable[[int, int], object] | None = None,
 ) -> Floats:
-    """Return weights ≥ 0 that add up to 1, with three digits, for clauses whose scores are normalized.
+    """Return weights ≥ 0 that add up to 1, for clauses whose scores `HybridScores` has normalized.
 
     The listwise perceptron, with weights ≥ 0 of standardized scores, which fold into weights of the scores, takes a few
     passes over the queries. Then the share of one clause at a time is moved in steps of a tenth; of up to three clauses
-    all weights that are tenths are tried, too. Other weights are taken only if they are better in the mean of the
-    measure by a quarter of a standard error of the differences.
-
-    Parameters
-    ----------
-    normalized : QueryStream
-        What `HybridScores` makes of the scores of clauses.
-    start : array
-        Weights to start from.
-    measure : str or Measure
-        What is learned.
-    progress : callable, optional
-        Called with the number of steps done and in total.
-
-    Examples
-    --------
-    >>> import perceptrank as pr
-    >>> X = [[1.0, 0.2], [0.0, 1.0], [0.6, 0.0]]
-    >>> stream = pr.QueryStream.from_arrays(X * 2, [2, 0, 1, 2, 0, 1], group=[3, 3])
-    >>> learn_weights(stream, [0.5, 0.5]).tolist()
-    [1.0, 0.0]
+    all weights that are tenths are tried, too. Weights other than those at the start, which have three digits, are
+    taken only if they are better in the mean of the measure by a quarter of a standard error of the differences.
     """
     d = normalized.n_features
     best = np.asarray(start, np.float64)

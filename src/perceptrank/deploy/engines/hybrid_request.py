@@ -15,6 +15,7 @@ MOST_CLAUSES = 5  # of a hybrid query of OpenSearch
 _WINDOW = 100  # documents of each clause that are ranked, in drafts
 _PHASE, _NORMALIZER, _RANKER = "phase_results_processors", "normalization-processor", "score-ranker-processor"
 _RETRIEVERS = ("linear", "rrf")
+_OURS = ("normalization", "combination", "normalizer", "rank_constant")  # what is written anew
 _THEIRS = {"min_max": "minmax", "l2": "l2_norm"}  # what Elasticsearch calls them
 _KNOWN = (
     f"must be JSON: a search pipeline of OpenSearch with a {_NORMALIZER} or a {_RANKER}, or a search request of "
@@ -110,33 +111,25 @@ def _weights(values: Any) -> list[float]:
 
 def write_request(scores: HybridScores, weights: dict[str, float], current: HybridRequest | None) -> dict[str, Any]:
     """Return a pipeline or a request with these weights by clause: the current one, if any, with these."""
-    values = list(weights.values())
-    is_rrf = scores.normalization == "rrf"
+    values, is_rrf = list(weights.values()), scores.normalization == "rrf"
     old = None if current is None else current.holder[current.kind]
-    theirs = ("normalization", "combination", "normalizer", "rank_constant")
-    kept = {} if old is None else {name: value for name, value in old.items() if name not in theirs}
+    made = {name: value for name, value in (old or {}).items() if name not in _OURS}
+    constant = {"rank_constant": scores.rank_constant} if is_rrf else {}
     if scores.engine == "opensearch":
-        kind = _RANKER if is_rrf else _NORMALIZER
-        made = kept | _processor(scores, values)
+        kind, technique = (_RANKER, "rrf") if is_rrf else (_NORMALIZER, "arithmetic_mean")
+        made |= {} if is_rrf else {"normalization": {"technique": scores.normalization}}
+        made["combination"] = {"technique": technique, **constant, "parameters": {"weights": values}}
+        draft: dict[str, Any] = {_PHASE: [{kind: made}]}
     else:
-        kind = "rrf" if is_rrf else "linear"
+        kind, how = ("rrf", {}) if is_rrf else ("linear", {"normalizer": _THEIRS[scores.normalization]})
         drafts: list[Any] = [{"standard": {"query": field_query(name)}} for name in weights]
         inside = drafts if old is None else [part.get("retriever", part) for part in old["retrievers"]]
-        how = {} if is_rrf else {"normalizer": _THEIRS[scores.normalization]}
         parts = [{"retriever": part, "weight": value, **how} for part, value in zip(inside, values, strict=True)]
-        made = ({"rank_window_size": _WINDOW} if old is None else kept) | {"retrievers": parts}
-        made |= {"rank_constant": scores.rank_constant} if is_rrf else {}
+        made |= ({"rank_window_size": _WINDOW} if old is None else {}) | {"retrievers": parts, **constant}
+        draft = {"size": 10, "retriever": {kind: made}}
     if current is None:
-        return {_PHASE: [{kind: made}]} if scores.engine == "opensearch" else {"size": 10, "retriever": {kind: made}}
+        return draft
     document, holder = copy.deepcopy((current.document, current.holder))  # in which the second is a part of the first
     holder.pop(current.kind)
     holder[kind] = made
     return document
-
-
-def _processor(scores: HybridScores, weights: list[float]) -> dict[str, Any]:
-    if scores.normalization == "rrf":
-        combination = {"technique": "rrf", "rank_constant": scores.rank_constant, "parameters": {"weights": weights}}
-        return {"combination": combination}
-    combination = {"technique": "arithmetic_mean", "parameters": {"weights": weights}}
-    return {"normalization": {"technique": scores.normalization}, "combination": combination}
