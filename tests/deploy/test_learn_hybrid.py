@@ -208,6 +208,7 @@ def test_scores_that_differ_in_the_same_order_are_told(tmp_path, monkeypatch):
         (["clauses.txt"], "LETOR text has 0 where a clause did not return a document: give a table with empty cells"),
         (["table.csv", "--zero-missing"], "--zero-missing does not apply: an empty cell is a document that the clause"),
         (["table.csv", "--engine", "elasticsearch"], "today.json is for opensearch, and --engine says elasticsearch"),
+        (["table.csv", "--rank-constant", "20"], "--rank-constant is of rrf, and the normalization is min_max"),
         (["table.csv", "--hold-out", "1.5"], "--hold-out must be between 0 and 1, got 1.5"),
     ],
 )

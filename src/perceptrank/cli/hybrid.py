@@ -153,8 +153,7 @@ def _scores(
     now = pr.HybridScores() if current is None else read_request(current).scores
     if engine is not None and current is not None and engine.value != now.engine:
         raise ValueError(f"{current} is for {now.engine}, and --engine says {engine.value}")
-    return pr.HybridScores(
-        now.engine if engine is None else engine.value,
-        now.normalization if normalization is None else normalization.value,
-        rank_constant=now.rank_constant if rank_constant is None else rank_constant,
-    )
+    which = str(normalization or now.normalization)
+    if rank_constant is not None and which != "rrf":
+        raise ValueError(f"--rank-constant is of rrf, and the normalization is {which}")
+    return pr.HybridScores(str(engine or now.engine), which, rank_constant=rank_constant or now.rank_constant)
