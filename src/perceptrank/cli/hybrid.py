@@ -89,26 +89,18 @@ def hybrid(
     scores = _scores(engine, normalization, rank_constant, current)
     with ProgressBar("reading") as bar:
         stream = _read(reading, clauses, current, bar)
+    options: dict[str, Any] = {"measure": measure, "hold_out": hold_out, "margin": margin, "confidence": confidence}
     with ProgressBar("learning") as bar:
-        result = pr.deploy.learn_hybrid(
-            stream,
-            scores,
-            current=current,
-            measure=measure,
-            hold_out=hold_out,
-            margin=margin,
-            confidence=confidence,
-            seed=seed,
-            progress=bar,
-        )
+        result = pr.deploy.learn_hybrid(stream, scores, current=current, seed=seed, progress=bar, **options)
     result.export.save(out)
     first = None if result.parity.first is None else str(result.parity.first)
-    parity = {name: value for name, value in asdict(result.parity).items() if name != "notes"}
     if as_json:
         facts: dict[str, Any] = {"out": str(out), "engine": scores.engine, "normalization": scores.normalization}
         facts |= {"weights": result.weights, "current": result.current, "learned": result.learned}
         facts |= {"evaluation": result.evaluation.as_plain(), "notes": list(result.export.notes)}
-        print_json(facts | {"parity": parity | {"first": first, "agrees": result.parity.agrees}})
+        parity = asdict(result.parity) | {"first": first, "agrees": result.parity.agrees}
+        del parity["notes"]
+        print_json(facts | {"parity": parity})
     else:
         rows = [
             {"clause": name, "current": result.current[name], "learned": result.weights[name]}

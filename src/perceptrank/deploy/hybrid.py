@@ -206,16 +206,12 @@ def learn_weights(
         elif turn:
             break
         candidates = [_with_share(best, j, step / _STEPS) for j in range(d) for step in range(_STEPS + 1)]
-        candidates += _grid(d) if turn == 0 else []
+        if turn == 0 and d <= _MOST_IN_FULL:
+            shares = product(range(_STEPS + 1), repeat=d)
+            candidates += [np.array(steps) / _STEPS for steps in shares if sum(steps) == _STEPS]
         if progress is not None:
             progress(turn + 1, _ROUNDS + 1)
     return best
-
-
-def _grid(d: int) -> list[Floats]:
-    """Return all weights of a few clauses that are multiples of a step and add up to 1."""
-    tried = product(range(_STEPS + 1), repeat=d) if d <= _MOST_IN_FULL else ()
-    return [np.array(steps) / _STEPS for steps in tried if sum(steps) == _STEPS]
 
 
 def _with_share(weights: Floats, j: int, share: float) -> Floats:
