@@ -856,20 +856,25 @@ def test_compare_takes_contenders_and_tunes_on_validation_queries(run, stream, t
     assert found["tuned"] == expected.tuned
     means = {row["name"]: row["mean"] for row in found["sets"]["test"]["ndcg@10"]["standings"]}
     assert means == {each.name: each.mean for each in expected.standings()}
-    table = run("compare", "train.txt", *words).stdout
+    said = run("compare", "train.txt", *words)
+    table = said.stdout
+    told = [line for line in said.stderr.splitlines() if line.startswith("fitting")]
+    assert told == [f"fitting trees {k} to 60 queries: order 1 of 2" for k in (1, 2)]
     assert re.search(r"trees [12] was chosen among 2 by --vali: ndcg@10 0\.\d{4}", table)
     assert re.search(r"trees [12] .* -  ", table)
     Path("none.py").write_text("contenders = 3")
     Path("fails.py").write_text("1 / 0")
-    for words, message in (
+    for options, message in (
         (["--vali", "vali.txt"], "--vali chooses among candidates"),
         (["--contenders", "trees.py"], "'trees' has several candidates: --vali names"),
         (["--contenders", "none.py"], "none.py must define contenders, a dictionary of names and models, got 3"),
         (["--contenders", "fails.py"], "fails.py cannot be run: ZeroDivisionError: division by zero"),
         (["--contenders", "no.py"], "no.py"),
+        (["--test", "./train.txt"], "train.txt is given twice: --vali and --test must have other queries"),
+        ([*words, "--test", "vali.txt"], "vali.txt is given twice"),
         (["--contenders", "trees.py", "--dask"], "--contenders are run on this machine"),
     ):
-        assert message in run("compare", "train.txt", "--algorithm", "slam", *words, code=1).stderr
+        assert message in run("compare", "train.txt", "--algorithm", "slam", *options, code=1).stderr
 
 
 def test_compare_over_orders_is_compare_in_python(run, stream, tmp_path, monkeypatch):

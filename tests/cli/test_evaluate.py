@@ -109,11 +109,23 @@ def test_the_page(run, folder):
     assert "would replace day3.parquet" in run("evaluate", *words[:3], "--page", "day3.parquet", code=1).stderr
 
 
+def test_the_latex_table(run, folder):
+    words = ["current.json", "new.json", "day3.parquet", "--latex", "out.tex"]
+    found = json.loads(run("evaluate", *words, "--json").stdout)
+    table = (folder / "out.tex").read_text()
+    assert r"\toprule" in table
+    for model in found["models"]:
+        row = next(line for line in table.splitlines() if line.startswith(model["model"]))
+        assert f"{model['ndcg@10']:.4f}" in row
+    assert "would replace day3.parquet" in run("evaluate", *words[:3], "--latex", "day3.parquet", code=1).stderr
+
+
 def test_one_model_is_as_before_and_may_be_weights(run, folder):
     found = json.loads(run("evaluate", "current.json", "day3.csv", "--record", "trec_eval:ndcg@10", "--json").stdout)
     assert found["rows"][0]["measure"] == "ndcg@10:ties=reverse,empty=zero,gain=linear"
     assert list(found) == ["model", "queries", "held_out_by", "seconds", "rows"]
     several = ["--by", "length"], ["--worst", "3"], ["--margin", "0.1"], ["--page", "x.html"], ["--confidence", "0.9"]
+    several += (["--latex", "x.tex"],)
     for option in several:
         message = run("evaluate", "current.json", "day3.csv", *option, code=1).stderr
         assert f"{option[0]}: needs several models, of which the first is live; got only current.json" in message

@@ -1,6 +1,8 @@
 """`split`, and the hold-out of `learn`: queries are called held-out only if the model is known not to know them."""
 
+import gzip
 import json
+import sys
 
 import numpy as np
 import polars as pl
@@ -51,6 +53,56 @@ def test_any_format_splits_into_any_other(run, folder, source):
     parts = [pr.read_parquet("a.parquet"), pr.open_store("b.store"), pr.read_table("c.csv.gz")]
     rows = [(str(query.qid), *x) for part in parts for query in part for x in query.X.tolist()]
     assert sorted(rows) == sorted((str(q.qid), *x) for q in pr.read_letor("day.txt") for x in q.X.tolist())
+
+
+@pytest.mark.parametrize("has_polars", [True, False])
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_rows_are_copied_whatever_is_in_them(run, folder, suffix, has_polars, monkeypatch):
+    if not has_polars:
+        monkeypatch.setitem(sys.modules, "polars", None)
+    cell, comma = ('"5"" tv, new"', ",") if suffix == "csv" else ('5" tv, new', "\t")
+    lines = [["query", "docid", "rating", "note", "last"]]
+    lines += [[f"q{i // 2}", f"d{i}", "1", cell, ["007", ""][i % 2]] for i in range(20)]
+    text = [comma.join(line) + "\n" for line in lines]
+    (folder / f"in.{suffix}").write_text("".join(text[:7]) + "\r\n" + "".join(text[7:]) + "\n")  # with blank lines
+    outs = [f"a.{suffix}", f"b.{suffix}.gz"]
+    said = run("split", f"in.{suffix}", "--out", outs[0], "--out", outs[1], "--fraction", "0.6", "--json")
+    assert [row["documents"] for row in json.loads(said.stdout)["rows"]] == [12, 8]
+    first, last = (folder / outs[0]).read_text(), gzip.decompress((folder / outs[1]).read_bytes()).decode()
+    assert first.startswith(text[0])
+    assert last.startswith(text[0])
+    assert sorted(first.splitlines(True) + last.splitlines(True)) == sorted([text[0], *text])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_judgements_with_a_time_are_split_by_it(run, folder, suffix):
+    comma = "," if suffix == "csv" else "\t"
+    lines = [("query", "docid", "rating", "time"), *((f"q{i}", "d", "1", f"2026-01-{20 - i}") for i in range(10))]
+    (folder / f"in.{suffix}").write_text("".join(comma.join(line) + "\n" for line in lines))
+    outs = ["--out", f"a.{suffix}", "--out", f"b.{suffix}"]
+    run("split", f"in.{suffix}", "--by", "time", *outs, "--fraction", "0.3")
+    kept = [line.split(comma)[0] for line in (folder / f"a.{suffix}").read_text().splitlines()[1:]]
+    assert kept == ["q7", "q8", "q9"]
+
+
+def test_judged_queries_of_one_user_query_stay_together(run, folder):
+    """As impressions do: `user_query` is the name that intervals and hold-outs go by."""
+    rows = [f"i{i},d{d},{d},{d}.5,shoes {i % 10}\n" for i in range(40) for d in range(2)]
+    (folder / "in.csv").write_text("query,docid,rating,price,user_query\n" + "".join(rows))
+    run("split", "in.csv", "--out", "a.csv", "--out", "b.parquet", "--fraction", "0.5")
+    run("split", "in.csv", "--out", "c.csv", "--out", "d.csv", "--fraction", "0.5")
+    for first, last in (
+        (pl.read_csv("a.csv"), pl.read_parquet("b.parquet")),
+        (pl.read_csv("c.csv"), pl.read_csv("d.csv")),
+    ):
+        assert set(first["user_query"]).isdisjoint(last["user_query"])
+    for stream in (pr.read_table("in.csv"), pr.read_parquet("b.parquet"), pr.QueryStream.from_frame(first_of(folder))):
+        assert group_names(stream)[0].startswith("shoes")
+        assert stream.n_features == 1
+
+
+def first_of(folder):
+    return pl.read_csv(folder / "in.csv").rename({"query": "qid", "rating": "relevance"}).cast({"docid": pl.String})
 
 
 def test_a_split_depends_on_the_seed_and_not_on_the_order(run, folder):
@@ -140,12 +192,17 @@ def test_stratify_gives_each_part_its_queries_without_a_relevant_document(run, f
         ("day.txt --out a.txt --out b.txt --fraction .5 --by time --stratify", "--stratify applies to --by query"),
         ("- --out a.txt --out b.txt --fraction .5", "split reads the queries twice, which standard input does not"),
         ("gaps.csv --out a.csv --out b.csv --fraction .5", "gaps.csv:3:1: a row must name its query (column 'query')"),
+        ("lost.csv --out a.csv --out b.csv --fraction .5", "lost.csv:3:1: a row must name its query"),
+        ("bare.csv --out a.csv --out b.csv --fraction .5", "there are no queries to split"),
+        ("gaps.csv --out a.csv --out b.csv --fraction .5 --by time", "gaps.csv has no column 'time'"),
         ("gaps.csv --out a.csv --out b.csv --fraction .5 --stratify", "--stratify needs grades: gaps.csv has none"),
     ],
 )
 def test_what_cannot_be_split_is_said_and_nothing_is_written(run, folder, arguments, problem):
     (folder / "new.json").write_text("{}")
     (folder / "gaps.csv").write_text("query,docid\na,1\n,2\n")
+    (folder / "lost.csv").write_text("query,rating\na,1\n,2\n")
+    (folder / "bare.csv").write_text("query,docid\n")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert problem in run("split", *arguments.split(), code=1).stderr
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -286,3 +286,34 @@ def test_what_cannot_be_a_contender_is_said():
     assert result.names == ["ours"]
     assert result.dropped["bad"] == "Broken cannot be fitted: RuntimeError: out of cheese (order 0)"
     assert "KeyError" in result.dropped["worse"]
+
+
+def test_candidates_and_learners_have_names_of_their_own():
+    several = [pr.SlamPerceptron(), pr.ListwisePerceptron()]
+    with pytest.raises(ValueError, match="names of learners and candidates must differ, got 'a 1' twice"):
+        pr.compare({"a": several, "a 1": pr.OnlineRidge()}, TRAIN, vali=TEST)
+    with pytest.raises(ValueError, match="'b' has no candidates: its list must have one or more"):
+        pr.compare({"a": several, "b": []}, TRAIN, vali=TEST)
+
+
+def test_a_contender_that_cannot_rank_held_out_queries_is_dropped_alone():
+    rankers = {"ridge": Ridge(), "bad": Short(), "ours": pr.SlamPerceptron()}
+    result = pr.compare(rankers, TRAIN, test=TEST, orders=2, on_error="drop")
+    alone = pr.compare({name: rankers[name] for name in ("ridge", "ours")}, TRAIN, test=TEST, orders=2)
+    assert result.names == ["ridge", "ours"]
+    assert result.names_on("progressive") == ["ours"]
+    assert result.dropped["bad"].startswith("the ranker must score each of")
+    assert result.standings() == alone.standings()
+    chosen = pr.compare(
+        {"a": [Short(), Ridge()], "ours": rankers["ours"]}, TRAIN, vali=TEST, test=TEST, on_error="drop"
+    )
+    assert list(chosen.tuned["a 2"]) == ["a 2"]
+    assert list(chosen.dropped) == ["a 1"]
+    with pytest.raises(ValueError, match="all learners failed; bad: the ranker must score each of"):
+        pr.compare({"bad": Short()}, TRAIN, test=TEST, on_error="drop")
+
+
+def test_a_fit_is_told_before_it_begins():
+    told = []
+    pr.compare({"ridge": Ridge(), "ours": pr.SlamPerceptron()}, TRAIN, test=TEST, orders=2, on_fit=told.append)
+    assert told == ["ridge", "ridge"]

@@ -207,3 +207,36 @@ def test_notebooks_show_the_first_documents():
     assert "<th>x8</th>" not in wide._repr_html_()
     assert "clicked" in pr.QueryStream.from_arrays(np.eye(2), place=[1, 2], clicked=[0, 1])._repr_html_()
     assert "1 non-zeros" in pr.QueryStream.from_arrays([[0.0, 1.0]], [1]).to_sparse()._repr_html_()
+
+
+@pytest.mark.parametrize("dtype", ["string", "object", "Int64"])
+def test_na_of_pandas_is_a_missing_value(dtype):
+    pandas = importlib.import_module("pandas")
+    values = pandas.array([7 if dtype == "Int64" else "7", pandas.NA, None, pandas.NA], dtype=dtype)
+    frame = pandas.DataFrame({"qid": [1, 1, 2, 2], "relevance": [1, 0, 1, 0], "shop": values})
+    frame["comment"] = pandas.array(["good", None, "", "bad"], dtype="string")
+    stream = pr.QueryStream.from_frame(frame, categories=["shop"])
+    assert stream.feature_names == ("shop=7",)
+    assert stream.X.tolist() == [[1.0], [0.0], [0.0], [0.0]]
+    assert stream.comments.tolist() == ["good", "", "", "bad"]
+
+
+def test_a_name_of_two_columns_is_said():
+    pandas = importlib.import_module("pandas")
+    frame = pandas.DataFrame([[1, 1, 0.5, 0.5], [1, 0, 0.2, 0.1]], columns=["qid", "relevance", "price", "price"])
+    with pytest.raises(ValueError, match="columns of a frame must have different names, got 'price' twice"):
+        pr.ListwisePerceptron().learn(frame)
+
+
+@BOTH
+@pytest.mark.parametrize("name", ["qid", "relevance"])
+@pytest.mark.parametrize("argument", ["features", "categories"])
+def test_grades_and_queries_are_no_features(library, name, argument):
+    with pytest.raises(ValueError, match=f"features must not have '{name}', which is the column of queries or grades"):
+        pr.QueryStream.from_frame(coloured(library, ROWS), **{argument: ["price", name]})
+
+
+@BOTH
+def test_categories_beside_features_are_features(library):
+    stream = pr.QueryStream.from_frame(coloured(library, ROWS), features=["price"], categories=["colour"])
+    assert stream.feature_names == ("price", "colour=blue", "colour=green", "colour=red")

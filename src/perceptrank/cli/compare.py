@@ -3,9 +3,11 @@
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 _ORDERS = 10
 _FEWEST_COLUMNS = 3
+_TELL_SECONDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +100,16 @@ def _compare_orders(
 ) -> "pr.Comparison":
     """Compare learners over several orders of all queries."""
     seeds = orders.chosen_seeds()
+    sets = [set(map(realpath, files)) for files in (reading.files, orders.vali or (), orders.test or ())]
+    if twice := [path for path, n in Counter(chain.from_iterable(sets)).items() if n > 1]:
+        raise ValueError(
+            f"{twice[0]} is given twice: --vali and --test must have other queries than those to learn from"
+        )
     with ProgressBar("reading") as bar:
         stream = _whole(reading, bar)
     test = _held_out(reading, "--test", orders.test, stream) if orders.test else None
     vali = _held_out(reading, "--vali", orders.vali, stream) if orders.vali else None
-    done = 0
+    done, said, fits = 0, 0.0, Counter[str]()
     with ProgressBar("comparing") as bar:
 
         def advance(traces: "dict[str, pr.Trace]") -> None:
@@ -109,8 +117,15 @@ def _compare_orders(
             done += len(next(iter(traces.values())))
             bar(done, len(seeds) * len(stream))
 
-        options: dict[str, Any] = {"n_threads": reading.n_threads, "on_block": advance, "on_error": "drop"}
-        return pr.compare(learners, stream, recorded, test=test, vali=vali, orders=seeds, **options)
+        def tell(name: str) -> None:
+            nonlocal said
+            fits[name] += 1
+            if fits[name] == 1 or time.monotonic() - said >= _TELL_SECONDS:
+                said = time.monotonic()
+                complain(f"fitting {name} to {len(stream):,} queries: order {fits[name]} of {len(seeds)}")
+
+        options: dict[str, Any] = {"n_threads": reading.n_threads, "on_block": advance, "on_fit": tell}
+        return pr.compare(learners, stream, recorded, test=test, vali=vali, orders=seeds, on_error="drop", **options)
 
 
 def _whole(reading: Reading, bar: ProgressBar) -> "pr.QueryStream":

@@ -52,6 +52,7 @@ def evaluate(
         bool, typer.Option("--held-out", help="Only the queries that the models held out by 'learn --hold-out'.")
     ] = False,
     page: Annotated[Path | None, typer.Option(help="HTML page to write the results to."), Writes()] = None,
+    latex: Annotated[Path | None, typer.Option(help="File for a LaTeX table (booktabs)."), Writes()] = None,
     reading: ClickReading,
     as_json: AsJson = False,
 ) -> None:
@@ -71,7 +72,7 @@ def evaluate(
     rankers = {path: load_ranker(path) for path in models}
     holding = HeldOut({path: share_held_out(path) for path in models}, only=held_out)
     if len(rankers) == 1:
-        options = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page}
+        options = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page, "--latex": latex}
         options |= {"--confidence": None if confidence == _CONFIDENCE else confidence}
         if several := [name for name, value in options.items() if value is not None]:
             raise ValueError(
@@ -95,6 +96,8 @@ def evaluate(
         )
     if page is not None:
         result.save_page(page, by=by or "")
+    if latex is not None:
+        result.save_latex(latex)
     if as_json:
         print_json(
             result.as_plain()

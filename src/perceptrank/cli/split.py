@@ -61,7 +61,7 @@ def split(
     reading.check_rereadable("split")
     if taken := [path for path in out if Path(path).exists() and not overwrite]:
         raise FileExistsError(f"{taken[0]} exists already; --overwrite replaces it")
-    table = _table_to_copy(reading, out)
+    table = _table_to_copy(reading, out, by)
     with ProgressBar("looking at queries") as bar:
         facts = _of_blocks(reading.blocks(bar), stratify) if table is None else _of_table(table, stratify)
         parts = _assign(facts, shares, by, seed, stratify=stratify)
@@ -92,7 +92,7 @@ def _shares(out: list[str], fractions: list[float]) -> list[float]:
     return shares
 
 
-def _table_to_copy(reading: ClickReading, out: list[str]) -> "DelimitedTable | None":
+def _table_to_copy(reading: ClickReading, out: list[str], by: By) -> "DelimitedTable | None":
     """Open the table whose rows can be copied as they are; None if there is another kind of file to read or write."""
     from perceptrank.io.sources import table_format_of_name
     from perceptrank.io.tables.delimited import DelimitedTable
@@ -102,7 +102,9 @@ def _table_to_copy(reading: ClickReading, out: list[str]) -> "DelimitedTable | N
     if len(reading.files) > 1 or reading.feature_paths or reading.from_clicks or kinds not in ({"csv"}, {"tsv"}):
         return None
     roles: dict[str, Any] = {role: name for role, name in reading.column_names().items() if role != "features"}
-    return DelimitedTable(reading.files[0], kinds.pop() or "csv", as_wanted(roles)._replace(with_features=False))
+    wanted = as_wanted(roles)
+    timed = wanted.roles | ({"time": "time"} if by is By.time else {})
+    return DelimitedTable(reading.files[0], kinds.pop() or "csv", wanted._replace(roles=timed, with_features=False))
 
 
 def _of_blocks(blocks: "Iterator[pr.QueryStream]", stratify: bool) -> Iterator[tuple[Any, str, Any, float]]:
@@ -119,13 +121,14 @@ def _of_blocks(blocks: "Iterator[pr.QueryStream]", stratify: bool) -> Iterator[t
 
 def _of_table(table: "DelimitedTable", stratify: bool) -> Iterator[tuple[Any, str, Any, float]]:
     """Yield the same of each row of a table."""
+    from perceptrank.io.tables.reader import are_blank
     from perceptrank.io.tables.rows import convert_column
     from perceptrank.stream.columns import find_column
 
     roles = table.columns.roles
     if stratify and "relevance" not in roles:
         raise ValueError(f"--stratify needs grades: {table.path} has none")
-    for rows in table.rows():
+    for rows in (each.take(~are_blank(each)) for each in table.rows()):
         nothing = [None] * len(rows)
         qids = rows.qids.tolist()
         if None in qids:
@@ -147,6 +150,8 @@ def _assign(
     for qid, group, known, grade in facts:
         query = queries.setdefault(qid, [group, known, grade])
         query[2] = max(query[2], grade) if stratify else None
+    if not queries:
+        raise ValueError("there are no queries to split")
     groups, moments, best = zip(*queries.values(), strict=True)
     times = np.array(moments, "datetime64[ms]") if by is By.time else None
     if times is not None and (n_unknown := int(np.isnat(times).sum())):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import deepcopy
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ def compare(
     seed: int = 0,
     n_threads: int | None = None,
     on_block: Callable[[dict[str, Trace]], object] | None = None,
+    on_fit: Callable[[str], object] | None = None,
     on_error: Literal["raise", "drop"] = "raise",
 ) -> Comparison:
     """Train several learners on the same queries, and compare them.
@@ -72,6 +74,8 @@ def compare(
         Number of threads; default one per available processor.
     on_block : callable, optional
         Called after each block with the traces of that block, by name.
+    on_fit : callable, optional
+        Called with the name of a model before it is fitted to all queries at once.
     on_error : either "raise" or "drop"
         Treatment of a learner that fails, for example because its weights overflow: raise the error, or continue
         without that learner, in all orders, and report it in `Comparison.dropped`.
@@ -125,6 +129,8 @@ def compare(
         together: Any = (online, blocks, recorded, n_threads, on_block, on_error, failed)
         traces.append(_learn_together(*together) if online else {})
         for name in (name for name in batch if name in copies):
+            if on_fit is not None:
+                on_fit(name)
             try:
                 copies[name].fit(whole)
             except FAILURES as error:
@@ -139,9 +145,12 @@ def compare(
             raise ValueError(f"all learners failed; {name}: {reason}")
     names = [name for name in contenders if name not in dropped]
     n_queries = len(stream) if isinstance(stream, QueryStream) else None
+    unranked: dict[str, str] = {}
+    noted = unranked if on_error == "drop" else None
     tuned: dict[str, dict[str, float]] = {}
     if vali is not None:
-        means = _means([{name: order[name] for name in names} for order in trained], vali, recorded[0], n_threads)
+        candidates = [{name: order[name] for name in names} for order in trained]
+        means = _means(candidates, vali, recorded[0], n_threads, noted)
         for group in groups.values():
             own = {name: means[name] for name in group if name in means}
             tuned |= {max(own, key=own.__getitem__): own} if own else {}
@@ -151,8 +160,12 @@ def compare(
         from perceptrank.evaluation.holdout import trace_rankings
 
         rankers = [{name: order[name] for name in names} for order in trained]
-        held_out = trace_rankings(rankers, split_blocks(test, names_known(rankers[0])), recorded, n_threads)
-    progressive = [{name: order[name] for name in names if name in order} for order in traces]
+        held_out = trace_rankings(rankers, split_blocks(test, names_known(rankers[0])), recorded, n_threads, noted)
+    if not set(names) - unranked.keys():
+        name, reason = next(iter(unranked.items()))
+        raise ValueError(f"all learners failed; {name}: {reason}")
+    dropped |= unranked
+    progressive = [{name: order[name] for name in names if name in order and name not in dropped} for order in traces]
     return Comparison(progressive, dropped, seeds=seeds, test=held_out, n_queries=n_queries, tuned=tuned)
 
 
@@ -169,8 +182,12 @@ def _candidates(learners: Any, *, has_vali: bool) -> dict[str, dict[str, Any]]:
             raise ValueError(f"{name!r} has several candidates: `vali=…` names the queries to choose among them by")
         pairs = own.items() if isinstance(own, Mapping) else enumerate(own, 1)
         groups[name] = {f"{name} {key}": each for key, each in pairs}
-    if not any(groups.values()):
+        if not own:
+            raise ValueError(f"{name!r} has no candidates: its list must have one or more")
+    if not groups:
         raise ValueError("learners must name at least one learner, got none")
+    if twice := [name for name, n in Counter(chain.from_iterable(groups.values())).items() if n > 1]:
+        raise ValueError(f"names of learners and candidates must differ, got {twice[0]!r} twice")
     if has_vali and all(len(group) == 1 for group in groups.values()):
         raise ValueError(
             "`vali=…` chooses among candidates, and no learner has several: several values of `learning_rate`, or "
@@ -179,11 +196,13 @@ def _candidates(learners: Any, *, has_vali: bool) -> dict[str, dict[str, Any]]:
     return groups
 
 
-def _means(orders: list[dict[str, Any]], vali: Blocks, measure: Measure, n_threads: int) -> dict[str, float]:
+def _means(
+    orders: list[dict[str, Any]], vali: Blocks, measure: Measure, n_threads: int, failed: dict[str, str] | None
+) -> dict[str, float]:
     """Return the mean of each ranker's values over the queries of all orders."""
     from perceptrank.evaluation.holdout import trace_rankings
 
-    traces = trace_rankings(orders, split_blocks(vali, names_known(orders[0])), [measure], n_threads)
+    traces = trace_rankings(orders, split_blocks(vali, names_known(orders[0])), [measure], n_threads, failed)
     means = {name: float(np.mean([order[name].mean(measure) for order in traces])) for name in traces[0]}
     if np.isnan(list(means.values())).any():
         raise ValueError(f"no query of `vali` counts for {measure}: it leaves out all of them")

@@ -11,7 +11,7 @@ import numpy as np
 
 from perceptrank.clicks.policies import policy_kinds
 from perceptrank.evaluation.comparing import names_known, numbered_names, split_blocks
-from perceptrank.evaluation.contenders import Scorer, as_scorer, one_per_document
+from perceptrank.evaluation.contenders import FAILURES, Scorer, as_scorer, one_per_document
 from perceptrank.evaluation.evaluation import Evaluation
 from perceptrank.evaluation.off_policy import ClickValues, count_policies, describe_policies, refusal
 from perceptrank.evaluation.slices import By, LabelCollector
@@ -203,9 +203,13 @@ def _clusters(user_queries: Texts) -> Ints | None:
 
 
 def trace_rankings(
-    orders: Sequence[Mapping[str, Any]], blocks: Iterable[QueryStream], measures: list[Measure], n_threads: int
+    orders: Sequence[Mapping[str, Any]],
+    blocks: Iterable[QueryStream],
+    measures: list[Measure],
+    n_threads: int,
+    failed: dict[str, str] | None = None,
 ) -> list[dict[str, Trace]]:
-    """Rank queries in one pass with the rankers of all orders, by name."""
+    """Rank queries in one pass with the rankers of all orders, by name; note in `failed` those that cannot, and why."""
     rankers = [(k, name, _NamedRanker(name, ranker)) for k, own in enumerate(orders) for name, ranker in own.items()]
     parts: list[dict[str, list[Trace]]] = [{name: [] for name in own} for own in orders]
     first = 0
@@ -213,11 +217,18 @@ def trace_rankings(
         for block in blocks:
             futures = [pool.submit(ranker.measure, block, measures, first) for _, _, ranker in rankers]
             for (k, name, _), future in zip(rankers, futures, strict=True):
-                parts[k][name].append(Trace(future.result()[1], np.zeros(len(block)), block.query_weights))
+                try:
+                    parts[k][name].append(Trace(future.result()[1], np.zeros(len(block)), block.query_weights))
+                except FAILURES as error:
+                    if failed is None:
+                        raise
+                    failed.setdefault(name, str(error).removeprefix(f"{name}: "))
+            rankers = [each for each in rankers if each[1] not in (failed or {})]
             first += len(block)
     for _, name, ranker in rankers:
         ranker.clicks.check(name)
-    return [{name: Trace.concatenate(traces) for name, traces in own.items()} for own in parts]
+    kept = {name for _, name, _ in rankers}
+    return [{name: Trace.concatenate(traces) for name, traces in own.items() if name in kept} for own in parts]
 
 
 def _named(rankers: Any) -> dict[str, Scorer]:

@@ -231,14 +231,14 @@ def recognized_columns(names: Iterable[str]) -> dict[str, Column]:
     """Return the optional columns that a frame or file with columns of these names has.
 
     "time" or "place" may well be a feature: the columns of impressions are recognized only where ``clicked`` and
-    ``place`` are both there.
+    ``place`` are both there. "user_query" is no feature anywhere.
     """
     present = set(names)
     has_clicks = {PLACE, CLICKED} <= present
     return {
         name: column
         for name, column in optional_columns().items()
-        if name in present and (has_clicks or name not in OF_IMPRESSIONS)
+        if name in present and (has_clicks or name not in OF_IMPRESSIONS - {USER_QUERY})
     }
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import warnings
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
@@ -60,6 +61,10 @@ def split_frame(
     features = [features] if isinstance(features, str) else features
     categories = [categories] if isinstance(categories, str) else list(categories)
     names = list(frame.columns)
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
+        raise ValueError(f"columns of a frame must have different names, got {twice[0]!r} twice")
+    if taken := [name for name in (*(features or ()), *categories) if name in (qid, relevance)]:
+        raise ValueError(f"features must not have {taken[0]!r}, which is the column of queries or grades")
     has_clicks = {PLACE, CLICKED} <= set(names)
     needed = [qid, *([] if has_clicks else [relevance])] if judged else []
     needed += [*categories, *(_source(name, names) or name for name in features or ())]
@@ -73,7 +78,8 @@ def split_frame(
             if values is not None:
                 columns[name] = values
     reserved = {qid, relevance, *(columns.keys() - {QID, RELEVANCE})}
-    chosen = [name for name in names if name not in reserved] if features is None else list(features)
+    chosen = [name for name in names if name not in reserved] if features is None else [*features]
+    chosen += [name for name in categories if name not in chosen]
     if not chosen and has_clicks:
         return np.empty((len(frame), 0), np.float32), None, columns
     if not chosen:
@@ -139,8 +145,13 @@ def _source(feature: Any, names: Sequence[Any]) -> Any:
 
 def _as_categories(series: Any) -> list[str | None]:
     """Return values as texts, None where they are missing; 3.0 is "3": whole numbers with gaps are floats to pandas."""
-    values = (None if value is None or value != value or value == "" else value for value in series.to_list())  # noqa: PLR0124
+    values = (None if _is_missing(value) or value == "" else value for value in series.to_list())
     return [None if v is None else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in values]
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell None, NaN, NaT and the NA of pandas, which is neither equal to itself nor different."""
+    return value is None or not isinstance(equal := value == value, (bool, np.bool_)) or not equal  # noqa: PLR0124
 
 
 def _list_column(frame: Any, name: str) -> npt.NDArray[Any] | None:
@@ -163,6 +174,6 @@ def _column_values(column: Column, series: Any) -> Any:
     values = series.to_list()
     if column.dtype == "id":
         return values
-    texts = ["" if value is None or value != value else value for value in values]  # noqa: PLR0124
+    texts = ["" if _is_missing(value) else value for value in values]
     is_text = any(isinstance(value, str) for value in values) and all(isinstance(text, str) for text in texts)
     return texts if is_text else None

@@ -104,7 +104,7 @@ def _opensearch_l2(falling: Any, _: int) -> Any:
 
 def _elasticsearch_l2(falling: Any, _: int) -> Any:
     norm = math.sqrt(np.cumsum(falling * falling, dtype=np.float64)[-1])
-    return falling if norm < _SAME else (falling.astype(np.float64) / norm).astype(np.float32)
+    return falling if norm < float(_SAME) else (falling.astype(np.float64) / norm).astype(np.float32)
 
 
 def _opensearch_z_score(falling: Any, _: int) -> Any:

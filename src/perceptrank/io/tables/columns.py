@@ -145,7 +145,8 @@ def find_roles(
     """
     roles: dict[Role, str] = {}
     guessed: list[Role] = []
-    declared_names = [name for name in recognized_columns([*names, *others]) if name not in (DOCID, WEIGHT, COMMENT)]
+    known = [*recognized_columns([*names, *others]), *(role for role in wanted.roles if role not in ROLES)]
+    declared_names = [name for name in dict.fromkeys(known) if name not in (DOCID, WEIGHT, COMMENT)]
     for role in [*ROLES, *declared_names]:  # the latter go by their own names
         if role == "relevance" and not wanted.with_grades:
             continue

@@ -1,9 +1,9 @@
 """Write tables: a stream as CSV, or the rows of a table to several, with whatever their columns hold."""
 
 import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from io import StringIO
 from typing import Any
 
 from perceptrank.io.atomic import replaced_file
@@ -14,19 +14,22 @@ from perceptrank.stream.query_stream import QueryStream
 
 def copy_rows(table: DelimitedTable, parts: Mapping[str, int], paths: Sequence[str]) -> list[int]:
     """Copy each row to the file of its query's part, and the header to all; return how many rows each file has."""
-    counts = [0] * len(paths)
-    is_csv = table.columns.format == "csv"  # TSV has no quotes
-    quoting: Any = {"quotechar": '"'} if is_csv else {"quotechar": None, "quoting": csv.QUOTE_NONE}
+    place = table.header.index(table.columns.roles["qid"])
+    style: Any = {} if table.columns.format == "csv" else {"quoting": csv.QUOTE_NONE, "quotechar": None}
+    rows, counts = [[table.header] for _ in paths], [-1] * len(paths)
     with ExitStack() as stack:
         replaced = [stack.enter_context(replaced_file(path)) for path in paths]
         files = [stack.enter_context(compressed_file(*pair)) for pair in zip(replaced, paths, strict=True)]
-        for qid, cells in table.records():
-            text = io.StringIO()
-            writer = csv.writer(text, delimiter=table.delimiter, lineterminator="\n", **quoting)
-            writer.writerow(cells)
-            for number in range(len(paths)) if qid is None else [parts[qid]]:
-                files[number].write(text.getvalue().encode())
-                counts[number] += qid is not None
+        for records in table.records():
+            for cells in records:
+                if (number := parts.get(cells[place])) is not None:  # else the row is blank
+                    rows[number].append(cells)
+            for number, file in enumerate(files):
+                text = StringIO()
+                csv.writer(text, delimiter=table.delimiter, lineterminator="\n", **style).writerows(rows[number])
+                file.write(text.getvalue().encode())
+                counts[number] += len(rows[number])
+                rows[number] = []
     return counts
 
 

@@ -113,10 +113,8 @@ class DelimitedTable:
         (vector,) = self.names
         names = self.header
         for chunk in self._chunks(progress):
-            for line, cells in islice(self._records(chunk), 1, None):
-                if len(cells) > len(names):
-                    raise self._too_long(line, cells)
-                row = dict(zip(names, cells, strict=False))
+            for line, cells in self._whole_records(chunk):
+                row = dict(zip(names, cells, strict=True))
                 try:
                     features = parse_pairs(row.pop(vector, ""))
                 except ValueError as error:
@@ -137,18 +135,24 @@ class DelimitedTable:
             frame = self._parse_texts(chunk, dict.fromkeys([qid, column], import_polars().String))
             yield frame[qid].to_list(), frame[column].to_list()
 
-    def records(self) -> Iterator[tuple[str | None, list[str]]]:
-        """Yield the header and all rows that are not blank, each with its query; the header has none."""
-        yield None, self.header
-        j = self.header.index(self._roles["qid"])
-        for chunk in self._chunks(None):
-            yield from ((cells[j], cells) for _, cells in islice(self._records(chunk), 1, None) if cells)
-
     def texts(self, names: list[str], progress: Progress | None = None) -> Iterator[Any]:
         """Read columns as data frames of texts."""
         for chunk in self._chunks(progress):
             self._check_quotes(chunk)
             yield self._parse_texts(chunk, dict.fromkeys(names, import_polars().String))
+
+    def records(self) -> Iterator[list[list[str]]]:
+        """Read the cells of all rows as they are, chunk by chunk."""
+        for chunk in self._chunks(None):
+            self._check_quotes(chunk)
+            yield [cells for _, cells in self._whole_records(chunk)]
+
+    def _whole_records(self, chunk: Chunk) -> Iterator[tuple[int, list[str]]]:
+        """Parse the rows of a chunk; those that end early get empty cells."""
+        for line, cells in islice(self._records(chunk), 1, None):
+            if len(cells) > len(self.header):
+                raise self._too_long(line, cells)
+            yield line, cells + [""] * (len(self.header) - len(cells))
 
     def _parse(self, chunk: Chunk) -> Rows:
         self._check_quotes(chunk)
@@ -197,13 +201,10 @@ class DelimitedTable:
 
     def _cells(self, chunk: Chunk, names: list[str]) -> dict[str, list[str | None]]:
         """Return the texts of columns without polars, None where there are none."""
-        records = list(islice(self._records(chunk), 1, None))
-        for line, cells in records:
-            if len(cells) > len(self.header):
-                raise self._too_long(line, cells)
-        places = {name: self.header.index(name) for name in names}
+        records = [cells for _, cells in self._whole_records(chunk)]
         return {
-            name: [(cells[j] if j < len(cells) else "") or None for _, cells in records] for name, j in places.items()
+            name: [cells[j] or None for cells in records]
+            for name, j in ((name, self.header.index(name)) for name in names)
         }
 
     def _numbers(self, chunk: Chunk, name: str, texts: list[str | None], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -386,7 +386,7 @@ class Tables:
                         line = rows.line(int(np.argmax(without)))
                         raise FormatError(rows.path, line, 1, "a judgement must name its query")
                     is_graded &= has_document
-                self._n_ungraded += int((~is_graded & ~_are_blank(rows)).sum())
+                self._n_ungraded += int((~is_graded & ~are_blank(rows)).sum())
                 graded = rows.take(is_graded)
                 if len(graded):
                     yield self._check_columns(table, graded, names)
@@ -425,7 +425,7 @@ class Tables:
         for table in self._featured:
             for rows in self._read(table):
                 numbers = judgements.find(rows)
-                without = (numbers < 0) & ~_are_blank(rows)
+                without = (numbers < 0) & ~are_blank(rows)
                 n_unjudged += int(without.sum())
                 if without.any() and not unjudged:
                     row = int(np.argmax(without))
@@ -576,9 +576,11 @@ class _DocumentsOfQueries:
             self._known[qid] = known
 
 
-def _are_blank(rows: Rows) -> npt.NDArray[np.bool_]:
-    """Tell which rows have neither a query nor a document nor a feature."""
+def are_blank(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Tell which rows have neither a query nor a document, nor a grade, nor a feature."""
     blank = _are_empty(rows.qids)
+    if "relevance" in rows.columns:
+        blank &= np.isnan(rows.columns["relevance"])
     if "docid" in rows.columns:
         blank &= rows.columns["docid"].lengths == 0
     blank[blank] = np.isnan(rows.X[blank]).all(axis=1)
