@@ -25,16 +25,15 @@ STYLE = """
 @font-face { font-family: "Formulas"; src: url("FONT"); }
 @page { size: A4; margin: 19mm 19mm 20mm; @bottom-center { content: counter(page); font: 8pt sans-serif; } }
 body { font: 9.9pt/1.4 "STIX Two Text", "Libertinus Serif", "Liberation Serif", "Times New Roman", serif; }
-body { text-align: justify; hyphens: auto; }
 math { font-family: "Formulas", math; font-size: 1.02em; }
 p, li { overflow-wrap: break-word; margin: 0 0 5pt; } ul, ol { padding-left: 15pt; margin: 0 0 5pt; }
 h1 { font-size: 17pt; margin: 0 0 8pt; text-align: center; } h1 + p { text-align: center; margin-bottom: 10pt; }
 h1 + p + p { margin: 0 10mm 8pt; font-size: .94em; }
 h2 { font-size: 12.5pt; margin: 14pt 0 5pt; } h3 { font-size: 10.5pt; margin: 9pt 0 4pt; }
-h1, h2, h3 { font-family: sans-serif; break-after: avoid; line-height: 1.2; hyphens: none; }
+h1, h2, h3 { font-family: sans-serif; break-after: avoid; line-height: 1.2; }
 code { font-size: .84em; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; font-size: 8.2pt; line-height: 1.28; margin: 4pt 0 7pt; }
-th, td { border-bottom: .4pt solid #999; padding: 2pt 4pt; text-align: left; vertical-align: top; hyphens: none; }
+th, td { border-bottom: .4pt solid #999; padding: 2pt 4pt; text-align: left; vertical-align: top; }
 tr, img, p:has(> img) { break-inside: avoid; } p:has(> img) { break-after: avoid; }
 thead { display: table-header-group; }
 th { border-bottom-color: #000; }
@@ -75,7 +74,7 @@ def paper() -> str:
 def is_cited(entry: str, text: str) -> bool:
     """Whether a text names the first author of an entry of the literature with its year."""
     author, year = re.search(r"([^\s,]+)(?:,| and )", entry), re.findall(r"\b(?:19|20)\d\d\b", entry)
-    return bool(author and year and re.search(rf"{re.escape(author[1])}\b[^.;:]{{0,60}}? {year[0]}\b", text))
+    return bool(author and year and re.search(rf"{re.escape(author[1])}\b[^;:\d]{{0,60}}? {year[0]}\b", text))
 
 
 def within(text: str) -> str:
