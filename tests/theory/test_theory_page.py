@@ -13,7 +13,7 @@ from support.pages import PAGES, ROOT
 
 TOOLS = ROOT / "docs" / "tools"
 # In reading order.
-NAMES = re.findall(r"- (theory/\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
+NAMES = re.findall(r"- (?:\w+: )?(theory/\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
 THEORY = {name.removeprefix("theory/"): PAGES[f"docs/{name}"] for name in NAMES}
 STATEMENT = re.compile(r"\*\*((?:Theorem|Corollary|Lemma) \d+[′″]*)(?: \(([A-Z][′″]*)[,)])?")
 
