@@ -4,7 +4,8 @@ python benchmarks/starting.py real [--orders 6] [--first 0] [--sets mq2008] [--t
 python benchmarks/starting.py drift [--seeds 2] [--first 0] [--sets mq2008] [--queries 250] [--angle 45]
 
 PERCEPTRANK_DATA names the folder that holds the samples. Each query is ranked before it was learned from. "±" are
-intervals of 95 % by the normal approximation, paired by query. Set OMP_NUM_THREADS=1: times are those of the processor.
+intervals of 95 % by the normal approximation, paired by query and order. Set OMP_NUM_THREADS=1: times are those of the
+processor.
 
 real   In each order of the queries, today's ranker is ridge regression on the first 5 % of them, as weights of raw
        features; the rest is learned from. "first tenth" and "rest" are of what is learned from, means over orders.

@@ -65,6 +65,7 @@ from .learners.committee import CommitteePerceptron as CommitteePerceptron
 from .learners.compiled_learner import CompiledLearner as CompiledLearner
 from .learners.fixed import FixedRanker as FixedRanker
 from .learners.forest_of import forest_of as forest_of
+from .learners.function_learner import FunctionLearner as FunctionLearner
 from .learners.kernel.perceptron import KernelPerceptron as KernelPerceptron
 from .learners.learner import Learner as Learner
 from .learners.listwise import ListwisePerceptron as ListwisePerceptron

@@ -99,7 +99,7 @@ def write_trees(folder):
     for number, (feature, threshold) in enumerate([(0, 4.0), (5, 10.0)]):
         lightgbm += (
             f"\nTree={number}\nnum_leaves=2\nsplit_feature={feature}\nthreshold={threshold}\ndecision_type=0\n"
-            "left_child=-1\nright_child=-2\nleaf_value=-0.1 0.1\nis_linear=0\n"
+            "left_child=-1\nright_child=-2\nleaf_value=-0.1 0.1\nis_linear=0\nshrinkage=1\n"
         )
         left, right = (f'<split pos="{side}"><output>{value}</output></split>' for side, value in SIDES)
         split = f"<split><feature>{feature + 1}</feature><threshold>{threshold}</threshold>{left}{right}</split>"
@@ -141,6 +141,9 @@ def test_xgboost_is_recognised(run, shop, tmp_path, monkeypatch):
     result = run("learn", "held.parquet", "--from", tmp_path / "trees.json", "--save", tmp_path / "new.json")
     assert "its start" in result.output
     assert pr.forest_of(pr.load(tmp_path / "new.json")).n_trees == pr.read_forest(tmp_path / "trees.json").n_trees
+    xgboost.train({"max_depth": 2, "nthread": 1}, data, 3).save_model(tmp_path / "trees.ubj")
+    refused = run("learn", "held.parquet", "--from", tmp_path / "trees.ubj", code=1)
+    assert "save it as JSON" in " ".join(refused.output.split())
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,21 @@ def test_files_are_learned_on_local_processes(run, files, tmp_path):
     assert "dashboard of the cluster: http" in result.stderr
 
 
+@pytest.mark.engine
+@pytest.mark.filterwarnings("default")
+def test_shards_learn_with_trees(run, files, tmp_path):
+    pytest.importorskip("distributed")
+    pytest.importorskip("lightgbm")
+    options = ["--algorithm", "trees", "--set", "first_fit=20", "--set", "n_trees=3", "--epochs", 2]
+    result = run("learn", *files, "--dask", "--workers", 1, *options, "--save", tmp_path / "m.json", "--json")
+    expected, _ = pr.distributed.learn(pr.WithTrees(n_trees=3, first_fit=20), files, epochs=2)
+    assert pr.load(tmp_path / "m.json").as_document() == expected.as_document()
+    assert [row["queries"] for row in json.loads(result.stdout)["rows"]] == [42, 42]
+    said = " ".join(result.stderr.split())
+    assert "all files are read once for a sample of queries that trees are fitted to" in said
+    assert "trees were fitted to 18 queries, which the epochs left out" in said
+
+
 PLUGIN = """
 import perceptrank as pr
 

@@ -134,19 +134,14 @@ def test_negative_scores_are_told():
 
 def test_drafts_have_a_clause_per_feature_those_without_weight_too():
     model = learned(clauses(), zero=["popularity"])
-    query = json.loads(pr.deploy.export(model, "hybrid", part="query", window=5).text)
-    parts = query["query"]["hybrid"]["queries"]
-    assert [one["function_score"]["field_value_factor"]["field"] for one in parts] == NAMES
-    assert (query["size"], query["query"]["hybrid"]["pagination_depth"]) == (5, 5)
     assert weights_in(json.loads(pr.deploy.export(model, "hybrid").text))[2][2] == 0.0
     model = learned(clauses(), "elasticsearch")
-    request = json.loads(pr.deploy.export(model, "hybrid", window=50).text)
-    assert request["retriever"]["linear"]["rank_window_size"] == 50
-    assert request["size"] == 10
+    request = json.loads(pr.deploy.export(model, "hybrid").text)
+    queries = [part["retriever"]["standard"]["query"] for part in request["retriever"]["linear"]["retrievers"]]
+    assert [query["function_score"]["field_value_factor"]["field"] for query in queries] == NAMES
+    assert (request["size"], request["retriever"]["linear"]["rank_window_size"]) == (10, 100)
     notes = pr.deploy.export(model, "hybrid").notes
     assert "the clauses of the query must be, in this order: bm25, vector, popularity" in notes
-    with pytest.raises(ValueError, match="must be 'weights' for elasticsearch"):
-        pr.deploy.export(model, "hybrid", part="query")
 
 
 def test_what_hybrid_search_cannot_do_is_refused():
@@ -168,22 +163,8 @@ def test_what_hybrid_search_cannot_do_is_refused():
     with pytest.raises(ValueError, match="at most 5 clauses, and there are 6 features"):
         pr.deploy.export(learned(six), "hybrid")
     assert pr.deploy.export(learned(six, "elasticsearch"), "hybrid")
-    with pytest.raises(ValueError, match="parity with hybrid needs part='weights'"):
-        pr.deploy.parity(learned(clauses()), clauses(), "hybrid", part="query")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"part": "all"}, "part of the target hybrid must be one of 'weights', 'query'"),
-        ({"window": 0}, "window of the target hybrid must be a whole number from 1 to 10000, got 0"),
-        ({"window": True}, "window of the target hybrid must be a whole number"),
-        ({"server": "opensearch"}, "the target hybrid has the options part, current, window, got 'server'"),
-    ],
-)
-def test_bad_options_are_refused(options, said):
-    with pytest.raises(ValueError, match=said):
-        make_target("hybrid", options)
+    with pytest.raises(ValueError, match="the target hybrid has the options current, got 'part'"):
+        make_target("hybrid", {"part": "query"})
 
 
 def test_huge_and_tiny_weights():
@@ -273,6 +254,34 @@ def test_everything_but_the_weights_stays(name, tmp_path):
             ]
 
 
+def written(document, weights, scores, path):
+    """What is written with other weights, and the notes."""
+    path.write_text(json.dumps(document))
+    model = pr.FixedRanker(weights, transforms=scores)
+    model.learn(clauses(names=NAMES[: len(weights)]))
+    exported = pr.deploy.export(model, "hybrid", current=str(path))
+    return json.loads(exported.text), exported.notes
+
+
+def test_a_pipeline_in_a_request_leaves_the_request(tmp_path):
+    request = {"query": {"hybrid": {"queries": [{"a": 1}]}}, "search_pipeline": processor(tag="t", new_option=True)}
+    body, _ = written(request, [0.25, 0.75], pr.HybridScores(), tmp_path / "today.json")
+    assert body["query"] == request["query"]
+    assert body.keys() == request.keys()
+    found = body["search_pipeline"]["phase_results_processors"][0]["normalization-processor"]
+    assert (found["tag"], found["new_option"]) == ("t", True)
+    assert found["combination"]["parameters"]["weights"] == [0.25, 0.75]
+
+
+def test_min_score_is_noted_and_a_normalizer_for_all_does_not_go_to_rrf(tmp_path):
+    parts = [{"retriever": {"a": 1}}, {"retriever": {"b": 2}}]
+    request = {"retriever": {"linear": {"retrievers": parts, "normalizer": "minmax", "min_score": 0.5}}}
+    path = tmp_path / "today.json"
+    body, notes = written(request, [0.25, 0.75], pr.HybridScores("elasticsearch", "rrf"), path)
+    assert body["retriever"]["rrf"].keys() == {"retrievers", "min_score", "rank_constant"}
+    assert "min_score is kept, as 0.5: choose it anew, since the scores of documents have changed" in notes
+
+
 def processor(**parts):
     return {"phase_results_processors": [{"normalization-processor": parts}]}
 
@@ -292,7 +301,10 @@ def processor(**parts):
             "a weight must be a finite number >= 0, got 'a'",
         ),
         (processor(combination={"parameters": {"weights": [1, -1]}}), "a weight must be a finite number >= 0, got -1"),
-        (processor(combination=[1]), "today.json"),
+        (processor(combination=[1]), "today.json must be JSON: a search pipeline of OpenSearch"),
+        ({"linear": {"retrievers": ["a", "b"]}}, "today.json must be JSON: .* as the engine's reference has it"),
+        (processor(combination={"parameters": {"weights": [0, 0.0]}}), "weights must not all be 0"),
+        ({"rrf": {"retrievers": [{"retriever": {}, "weight": 0}]}}, "weights must not all be 0"),
         ({"linear": {"retrievers": [{"normalizer": "minmax"}, {}]}}, "normalizer must be minmax of all retrievers, or"),
     ],
 )
@@ -301,6 +313,26 @@ def test_files_that_cannot_be_emulated_are_refused(document, said, tmp_path):
     path.write_text(document if isinstance(document, str) else json.dumps(document))
     with pytest.raises(FormatError, match="today.json" if said is None else said):
         read_request(path)
+
+
+@pytest.mark.parametrize(
+    ("document", "scores", "weights"),
+    [
+        (processor(normalization=None, combination=None), pr.HybridScores(), None),
+        (processor(combination={"parameters": None}), pr.HybridScores(), None),
+        (processor(combination={"parameters": {"weights": []}}), pr.HybridScores(), None),
+        (
+            {"linear": {"normalizer": "l2_norm", "retrievers": [{"weight": 2}, {"normalizer": "l2_norm"}]}},
+            pr.HybridScores("elasticsearch", "l2"),
+            [2.0, 1.0],
+        ),
+    ],
+)
+def test_what_is_left_out_is_the_engines_default(document, scores, weights, tmp_path):
+    path = tmp_path / "today.json"
+    path.write_text(json.dumps(document))
+    request = read_request(path)
+    assert (request.scores, request.weights) == (scores, weights)
 
 
 def test_current_weights_of_another_engine_or_number_are_refused(tmp_path):

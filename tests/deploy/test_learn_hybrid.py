@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
+from perceptrank.cli.hybrid import hybrid
 from perceptrank.deploy.hybrid import learn_weights
 
 
@@ -94,6 +95,28 @@ def test_queries_that_say_nothing_leave_the_start():
     assert result.evaluation.answer != "yes"
 
 
+def test_weights_that_stay_are_the_current_ones_to_the_last_digit(tmp_path):
+    stream = clauses(n_queries=10)
+    flat = stream.with_features(np.ones_like(stream.X), feature_names=stream.feature_names)
+    path = tmp_path / "today.json"
+    for weights in ([0.12345, 0.37655, 0.5], [1e308, 1e308, 0.0]):
+        document = json.loads(json.dumps(TODAY["linear"]))
+        for part, weight in zip(document["retriever"]["linear"]["retrievers"], weights, strict=True):
+            part["weight"] = weight
+        path.write_text(json.dumps(document))
+        result = pr.deploy.learn_hybrid(flat, current=path)
+        assert result.weights == result.current
+        assert result.evaluation.mean("learned") == result.evaluation.mean("current")
+    assert list(result.current.values()) == [0.5, 0.5, 0.0]
+
+
+def test_queries_to_learn_from_must_have_a_relevant_hit():
+    stream = clauses(n_queries=40)
+    nothing = stream.with_columns({"relevance": np.zeros_like(stream.relevance)})
+    with pytest.raises(ValueError, match=r"no query counts for ndcg@10 among the 28 to learn from: .* grade above 0"):
+        pr.deploy.learn_hybrid(nothing)
+
+
 def test_one_clause_has_all_the_weight():
     result = pr.deploy.learn_hybrid(clauses(names=["bm25"]))
     assert result.weights == {"bm25": 1.0}
@@ -151,6 +174,24 @@ def test_the_command_says_what_it_did(tmp_path, monkeypatch):
     assert "note: weights of rrf need Elasticsearch 9.2" in done.stderr
 
 
+def test_the_example_of_the_help_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    judged(clauses(names=["text", "vector"]), tmp_path)
+    (tmp_path / "pipeline.json").write_text('{"phase_results_processors": [{"normalization-processor": {}}]}')
+    example = " ".join(hybrid.__doc__.split()).partition("Example: perceptrank hybrid ")[2]
+    assert run(*example.split()).exit_code in (0, 3, 4)
+    assert (tmp_path / "new.json").exists()
+
+
+def test_scores_that_differ_in_the_same_order_are_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"q{q},d{j},{j % 3},{j},{-j if q % 2 else j * j}" for q in range(20) for j in range(5)]
+    (tmp_path / "table.csv").write_text("\n".join(["query,docid,rating,text,vector", *rows]))
+    done = run("table.csv", "--normalization", "l2", "--out", "new.json")
+    assert "the same order in 20 of 20 queries" in done.stdout
+    assert "warning: the engine scores query q1 otherwise, in the same order" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -159,8 +200,15 @@ def test_the_command_says_what_it_did(tmp_path, monkeypatch):
             ["table.csv", "--clauses", "bm25,nothing"],
             "--clauses must name columns of features, which are bm25, vector,",
         ),
-        (["table.csv", "--clauses", "bm25,vector"], "has 3 weights, and there are 2 clauses: bm25, vector"),
+        (
+            ["table.csv", "--clauses", "bm25,vector"],
+            "has 3 weights, and there are 2 clauses: bm25, vector; name the columns of the clauses, in the order of "
+            "the query (--clauses NAMES)",
+        ),
+        (["clauses.txt"], "LETOR text has 0 where a clause did not return a document: give a table with empty cells"),
+        (["table.csv", "--zero-missing"], "--zero-missing does not apply: an empty cell is a document that the clause"),
         (["table.csv", "--engine", "elasticsearch"], "today.json is for opensearch, and --engine says elasticsearch"),
+        (["table.csv", "--rank-constant", "20"], "--rank-constant is of rrf, and the normalization is min_max"),
         (["table.csv", "--hold-out", "1.5"], "--hold-out must be between 0 and 1, got 1.5"),
     ],
 )
@@ -168,6 +216,7 @@ def test_errors_of_the_command(words, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     judged(clauses(n_queries=10), tmp_path)
     (tmp_path / "today.json").write_text(json.dumps(TODAY["min_max"]))
+    (tmp_path / "clauses.txt").write_text("1 qid:1 1:3.5 3:1\n0 qid:1 2:0.5\n")
     done = run(*words, "--current", "today.json", "--out", "new.json")
     assert done.exit_code == 1
     assert said in done.stderr

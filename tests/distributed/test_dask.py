@@ -68,6 +68,27 @@ def test_the_same_bits_as_in_this_process(client, stream, transforms):
             assert a.means() == b.means()
 
 
+@pytest.mark.parametrize("kind", ["stores", "frame"])
+def test_trees_are_the_same_on_any_workers_and_after_a_stop(client, tmp_path, kind):
+    pytest.importorskip("lightgbm")
+    stream = pr.mslr_shaped(90, n_documents=8, n_features=4)
+    parts = [tmp_path / f"{n}.store" for n in range(4)]
+    for part, path in zip(shards_of(stream, 4), parts, strict=True):
+        pr.write_store(part, path)
+    if kind == "frame":
+        parts = dd.from_pandas(frame_of(stream), npartitions=4, sort=False)
+
+    def trees():
+        return pr.WithTrees(n_trees=3, first_fit=20)
+
+    here = learn(trees(), parts, epochs=3)
+    assert here.ranker.trees.forest.n_trees == 3
+    assert len(here.trace(2)) == 90 - here.ranker.trees.queries < 90
+    assert document(learn(trees(), parts, client, epochs=3)) == document(here)
+    learn(trees(), parts, client, epochs=1, checkpoint=tmp_path / "kept")
+    assert document(learn(trees(), parts, client, epochs=3, checkpoint=tmp_path / "kept")) == document(here)
+
+
 def test_files(client, stream, tmp_path):
     for n, part in enumerate(shards_of(stream, 3)):
         pr.write_store(part, tmp_path / f"{n}.store")
@@ -242,17 +263,11 @@ def test_a_cluster_has_a_worker():
         pr.distributed.local_cluster(0)
 
 
-def test_arrays(client, stream):
-    chunks = (730,)
-    qid = np.repeat(np.arange(len(stream)), np.diff(stream.offsets))
-    X, relevance = da.from_array(stream.X, chunks=(500, 2)), da.from_array(stream.relevance, chunks=chunks)
-    learned = learn(pr.SlamPerceptron(), (X, relevance, da.from_array(qid, chunks=chunks)), client)
-    assert learned.ranker.n_queries == len(stream)
-    assert learned.ranker.n_features_in_ == 4
-    with pytest.raises(ValueError, match="must be of one length"):
-        learn(pr.SlamPerceptron(), (X, relevance[:5], da.from_array(qid, chunks=chunks)))
-    with pytest.raises(TypeError, match=re.escape("(X, relevance, qid)")):
-        learn(pr.SlamPerceptron(), X)
+def test_arrays_are_no_queries(client, stream):
+    X, relevance = da.from_array(stream.X), da.from_array(stream.relevance)
+    for parts in (X, (X, relevance, relevance)):
+        with pytest.raises(TypeError, match=re.escape("to_dask_dataframe()")):
+            learn(pr.SlamPerceptron(), parts, client)
 
 
 def test_bags_and_delayed_streams(client, stream):

@@ -21,7 +21,7 @@ from perceptrank.stream.validation import ParameterError
 
 # Two files, a program that uses one of them, and a package of both.
 PAGE = PAGES["docs/learners/your-own.md"]
-NUMPY, REGISTER, COMPILED, NETWORK = (block.text for block in blocks_of(PAGE) if block.kind == "python")
+NUMPY, REGISTER, COMPILED, NETWORK, OTHER = (block.text for block in blocks_of(PAGE) if block.kind == "python")
 (PYPROJECT,) = (block.text for block in blocks_of(PAGE) if block.kind == "toml")
 
 # Settings of learners that can differ in what the base classes do.
@@ -29,6 +29,7 @@ SETTINGS = {
     "listwise-pa": lambda kinds: kinds["listwise-pa"](),
     "listwise-pa averaged, scaled": lambda kinds: kinds["listwise-pa"](0.3, average=True, transforms="running"),
     "bagging:listwise-pa": lambda kinds: pr.Bagging(kinds["listwise-pa"](), n_members=2),
+    "two-layers": lambda kinds: kinds["two-layers"](n_hidden=3),
     "pair-hinge": lambda kinds: kinds["pair-hinge"](),
     "pair-hinge averaged, scaled": lambda kinds: kinds["pair-hinge"](1.0, average=True, transforms="query-zscore"),
     "adagrad:pair-hinge": lambda kinds: pr.AdaGrad(kinds["pair-hinge"](average=True)),
@@ -47,24 +48,24 @@ def stream():
     return pr.QueryStream.from_arrays(X, grades, group=sizes)
 
 
-def test_a_network_is_a_contender(stream, tmp_path, monkeypatch):
+def test_a_model_is_a_contender(stream, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, part in (("train", stream[:25]), ("vali", stream[25:30]), ("test", stream[30:])):
         pr.write_letor(part, f"{name}.txt")
-    (tmp_path / "two_layers.py").write_text(NETWORK, encoding="utf-8")
-    (command,) = (block.text for block in blocks_of(PAGE) if "two_layers.py \\" in block.text)
+    (tmp_path / "rocchio.py").write_text(OTHER, encoding="utf-8")
+    (command,) = (block.text for block in blocks_of(PAGE) if "rocchio.py \\" in block.text)
     done = CliRunner().invoke(app, [*command.replace("\\\n", " ").split()[1:], "--orders", "2", "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    network = next(name for name in found["letters"] if name.startswith("two layers"))
+    model_name = next(name for name in found["letters"] if name.startswith("rocchio"))
     names = {}
-    exec(NETWORK, names)
-    model, values = names["contenders"]["two layers"][int(network[-1]) - 1], []
+    exec(OTHER, names)
+    model, values = names["contenders"]["rocchio"][int(model_name[-1]) - 1], []
     for query in pr.read_letor("train.txt").shuffled(0):
         values.append(pr.NDCG(10)(model.predict(query.X), query.relevance))
         model.learn(query.X, query.relevance)
     rows = {row["name"]: row for row in found["sets"]["progressive"]["ndcg@10"]["standings"]}
-    assert rows[network]["per_order"][0] == pytest.approx(np.nanmean(values))
+    assert rows[model_name]["per_order"][0] == pytest.approx(np.nanmean(values))
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +74,18 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("learners")
     (folder / "my_learner.py").write_text(NUMPY, encoding="utf-8")
     (folder / "pair_hinge.py").write_text(COMPILED, encoding="utf-8")
+    (folder / "two_layers.py").write_text(NETWORK, encoding="utf-8")
     return folder
 
 
 @pytest.fixture(scope="module")
 def kinds(folder):
     """The learners of the document, registered from their files."""
-    found = [*load_file(folder / "my_learner.py"), *load_file(folder / "pair_hinge.py")]
+    found = [kind for name in ("my_learner", "pair_hinge", "two_layers") for kind in load_file(folder / f"{name}.py")]
     yield {kind.algorithm: kind for kind in found}
     for kind in found:
         pr.unregister(kind.algorithm)
-    names = vars(sys.modules[found[-1].__module__])
+    names = vars(sys.modules[next(kind for kind in found if kind.algorithm == "pair-hinge").__module__])
     for kernel in (names["PairHinge"].kernel.function, names["pair_hinge_rule"]):
         kernel._cache.flush()  # the file is in another folder next time
 
@@ -155,6 +157,74 @@ def test_pair_hinge_is_its_definition(kinds, stream):
         masses.append(np.mean(shares) if shares else 0.0)
     np.testing.assert_allclose(ranker.weights, weights, atol=1e-12)
     np.testing.assert_allclose(trace.masses, masses, atol=1e-12)
+
+
+def test_a_network_is_its_definition(kinds, stream):
+    """Every step goes down the mean logistic loss, as differences of the loss do."""
+    ranker = kinds["two-layers"](n_hidden=3, transforms=None)
+
+    def loss(arrays, query):
+        scores = ranker.function(arrays, query.X)
+        pairs = query.relevance[:, None] > query.relevance
+        return np.log1p(np.exp(scores - scores[:, None]))[pairs].mean()
+
+    ranker.learn_one(stream[1].X, stream[1].relevance)
+    for query in stream[2:12]:
+        before = {name: values.copy() for name, values in ranker.arrays_.items()}
+        if not ranker.learn_one(query.X, query.relevance):
+            assert len(set(query.relevance)) == 1
+            continue
+        for name, values in ranker.arrays_.items():
+            for place in np.ndindex(values.shape):
+                shifted = {key: array.copy() for key, array in before.items()}
+                shifted[name][place] += 1e-6
+                slope = (loss(shifted, query) - loss(before, query)) / 1e-6
+                assert values[place] - before[name][place] == pytest.approx(-0.1 * slope, abs=1e-5)
+
+
+def test_a_network_has_no_weights_and_is_not_exported(kinds, stream):
+    ranker = kinds["two-layers"]()
+    assert ranker.scores(stream).tolist() == [0.0] * stream.n_documents
+    ranker.learn(stream)
+    with pytest.raises(AttributeError, match="ranks by a function of its arrays_"):
+        assert len(ranker.coef_)
+    with pytest.raises(ValueError, match=r"this TwoLayers cannot be exported: .* function of its arrays_"):
+        pr.deploy.export(ranker, "python")
+    with pytest.raises(ValueError, match="n_hidden cannot be changed"):
+        ranker.n_hidden = 4
+    with pytest.raises(TypeError, match="cannot be mixed"):
+        pr.distributed.learn(kinds["two-layers"](), [stream[:20], stream[20:]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"weights": np.zeros(4)}, "'weights' that update of Wrong returns must be one of centre, which `start` named"),
+        ({"centre": np.zeros(3)}, r"must be finite numbers of shape \(4,\), got shape \(3,\)"),
+        ({"centre": np.full(4, np.nan)}, "must be finite numbers"),
+        ({"centre": "much"}, "must hold numbers"),
+    ],
+)
+def test_what_a_function_learner_returns_is_checked(stream, changes, problem):
+    class Wrong(pr.FunctionLearner):
+        algorithm = "wrong"
+
+        def start(self, n_features):
+            return {"centre": np.zeros(n_features)}
+
+        @staticmethod
+        def function(arrays, X):
+            return X[:-1, 0] if len(X) == 2 else X @ arrays["centre"]
+
+        def update(self, arrays, scores, X, relevance):
+            return changes
+
+    ranker = Wrong(transforms=None)
+    with pytest.raises(ValueError, match=problem):
+        ranker.learn_one(np.eye(4), [1, 0, 0, 0])
+    assert ranker.n_queries == 0
+    with pytest.raises(ValueError, match=r"function of Wrong must return 2 scores, got shape \(1,\)"):
+        ranker.learn_one(np.eye(4)[:2], [1, 0])
 
 
 def test_their_parameters_are_checked(kinds, stream):

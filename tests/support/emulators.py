@@ -49,10 +49,7 @@ def filling_scores(target, function, export, X, offsets):
 
 def hybrid_scores(target, function, export, X, offsets):
     """Rank by the weights and the normalization of the request, in the order of its clauses."""
-    body = json.loads(export.text)
-    if "query" in body:  # a draft, which is refused
-        return _hybrid_scores(target, function, export, X, offsets)
-    scores, shares = read_shares(body)
+    scores, shares = read_shares(json.loads(export.text))
 
     class FromFile(HybridWeights):
         def _shares(self, function):

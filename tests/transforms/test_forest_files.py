@@ -72,7 +72,16 @@ def ranklib_text(*trees, head="## LambdaMART\n## No. of trees = 2\n\n"):
 TWO_TREES = ranklib_text(split(2, 0.1, output(-1.0), split(1, -3.5, output(2.0), output("1e1"))), output(0.5))
 
 
-@pytest.mark.parametrize("settings", [{}, {"zero_as_missing": True}, {"use_missing": False}, {"boosting": "dart"}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"zero_as_missing": True},
+        {"use_missing": False},
+        {"boosting": "dart"},
+        {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.6},  # whose raw scores are sums, too
+    ],
+)
 def test_scores_of_lightgbm_to_the_bit(tmp_path, settings):
     booster, (X, _) = lightgbm_booster(**settings), documents(seed=1)
     path = tmp_path / "model.txt"
@@ -81,6 +90,21 @@ def test_scores_of_lightgbm_to_the_bit(tmp_path, settings):
     assert np.array_equal(forest.scores(X), booster.predict(X, raw_score=True))
     assert forest.names is None
     assert read(tmp_path, path.read_text().replace("\n", "\r\n")).as_plain() == forest.as_plain()
+
+
+def test_splits_of_lightgbm_between_numbers_and_missing_values(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    X, _ = documents()
+    grades = np.isnan(X[:, 1]).astype(float)  # decided by what is missing alone
+    settings = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "min_data_in_leaf": 5}
+    booster = lightgbm.train(settings, lightgbm.Dataset(X, grades, group=[20] * 20), 3)
+    text = booster.model_to_string()
+    assert "inf" in text.partition("threshold=")[2].partition("\n")[0]
+    forest = read(tmp_path, text)
+    X[:5, 1] = [-1e308, 1e308, np.finfo(np.float64).max, 0.0, np.nan]
+    assert np.array_equal(forest.scores(X), booster.predict(X, raw_score=True))
+    with pytest.raises(pr.FormatError, match="must be finite"):
+        read(tmp_path, text.replace("threshold=inf", "threshold=nan").replace(" inf", " nan"))
 
 
 def test_names_of_lightgbm_are_kept_even_those_that_its_lines_have(tmp_path):
@@ -219,6 +243,21 @@ def test_ranklib_as_exported_ranks_as_the_model(tmp_path):
 def test_damaged_files_say_what_is_wrong(tmp_path, text, said):
     with pytest.raises(pr.FormatError, match=said):
         read(tmp_path, text)
+
+
+def test_a_file_of_lightgbm_that_was_cut_off_has_the_same_trees_or_is_refused(tmp_path):
+    text = lightgbm_booster(1, num_leaves=3).model_to_string()
+    whole = read(tmp_path, text)
+    for end in range(text.index("leaf_value="), len(text), 3):
+        try:
+            forest = read(tmp_path, text[:end])
+        except pr.FormatError:
+            continue
+        assert np.array_equal(forest.values, whole.values)
+    start = text.index("leaf_weight=")
+    for end in range(start - 12, start):
+        with pytest.raises(pr.FormatError, match="tree 0 is damaged"):
+            read(tmp_path, text[:end])
 
 
 def test_the_number_of_features_must_fit(tmp_path):

@@ -40,7 +40,7 @@ def by_definition(hits, engine, which, constant=60):
         for score in hits:
             total += float(score * score)
         norm = math.sqrt(total)
-        return [score if norm < F(1e-6) else F(float(score) / norm) for score in hits]
+        return [score if norm < float(F(1e-6)) else F(float(score) / norm) for score in hits]
     if which == "rrf" and engine == "elasticsearch":
         return [F(1) / F(constant + rank) for rank in range(1, len(hits) + 1)]
     if which == "rrf":
@@ -124,6 +124,7 @@ def test_transforms_equal_their_definitions_to_the_bit(engine, which, columns, c
         ("elasticsearch", "l2", [3.0, 4.0, NAN], [F(0.6), F(0.8), 0]),
         ("elasticsearch", "l2", [0.0, 0.0], [0, 0]),
         ("elasticsearch", "l2", [5e-7, 0.0], [F(5e-7), 0]),  # left as they are
+        ("elasticsearch", "l2", [7.0710672e-07, 7.071068e-07], [F(7.0710672e-07), F(7.071068e-07)]),  # in double, too
         ("opensearch", "z_score", [7.0, NAN], [7, 0]),  # equal to the mean: the largest score as it is
         ("opensearch", "z_score", [2.0, 2.0], [2, 2]),
         ("opensearch", "z_score", [1.0, 2.0, 3.0], [0.001, 3, 1]),  # the middle one is the mean

@@ -139,6 +139,32 @@ def test_columns_are_found_by_name():
         leaves.transform(shaped(names=("a", "b", "c", "x")))
 
 
+@pytest.mark.parametrize("inside", ["leaves", "score"])
+@pytest.mark.parametrize(
+    "around", [lambda one: pr.Tournament([one]), lambda one: pr.Sum([one]), lambda one: pr.Bagging(one, n_members=1)]
+)
+def test_members_of_an_ensemble_find_columns_by_name(around, inside, tmp_path):
+    forest, stream = random_forest(names=NAMES), shaped(names=NAMES)
+    other = pr.QueryStream.from_arrays(
+        np.column_stack([np.zeros(stream.n_documents), np.asarray(stream.X)[:, ::-1]]),
+        stream.relevance,
+        group=np.diff(stream.offsets),
+        feature_names=["new", *NAMES[::-1]],
+    )
+    leaves = pr.TreeLeaves(forest)
+    own = leaves if inside == "leaves" else pr.ScoreOf(pr.FixedRanker(forest.values, transforms=leaves))
+    alone, ranker = (make(pr.ListwisePerceptron(transforms=[own])) for make in (lambda one: one, around))
+    alone.learn(other)
+    ranker.learn(other)
+    ranker.save(tmp_path / "model.json")
+    for each in (ranker, pr.load(tmp_path / "model.json")):
+        assert np.corrcoef(each.scores(other), alone.scores(other))[0, 1] > 0.9
+    reference = around(pr.ListwisePerceptron(transforms=[pr.TreeLeaves(forest)]))
+    if inside == "leaves":
+        reference.learn(stream)
+        assert np.allclose(reference.scores(stream), ranker.scores(other), rtol=1e-12)
+
+
 def test_state_and_copies():
     leaves = pr.TreeLeaves(random_forest(names=NAMES))
     assert copy.deepcopy(leaves) is leaves

@@ -302,6 +302,14 @@ def test_a_fit_that_fails_leaves_the_trees_before_it(monkeypatch):
     assert ranker.n_queries == 60
 
 
+def test_queries_too_long_for_lightgbm_are_left_out_of_fits_and_that_is_said(monkeypatch):
+    monkeypatch.setattr("perceptrank.transforms.trees.fitting._LONGEST", 7)
+    ranker = pr.WithTrees(n_trees=3, first_fit=20)
+    with pytest.warns(UserWarning, match="all queries that are remembered have more than the 7 documents"):
+        ranker.learn(pr.QueryStream.from_arrays(np.eye(8)[np.arange(240) % 8], [0, 1] * 120, group=[8] * 30))
+    assert ranker.trees.forest is None
+
+
 def test_an_error_leaves_learner_and_memory_as_they_were():
     stream, ranker, twin = (shaped(60), *(pr.WithTrees(n_trees=3, first_fit=20) for _ in range(2)))
     ranker.learn(stream[:30])
@@ -402,10 +410,8 @@ def test_clicks_are_no_grades():
         ranker.learn_clicks(shown, [1, 0, 0])
 
 
-def test_shards_cannot_fit_trees_each_but_can_share_them():
+def test_shards_can_share_frozen_trees():
     stream = shaped(60)
-    with pytest.raises(TypeError, match="statistics of Trees cannot be merged"):
-        pr.distributed.learn(pr.WithTrees(), [stream[:30], stream[30:]])
     sample = pr.WithTrees(n_trees=3, first_fit=20)
     sample.learn(stream[:30])
     shared = pr.ListwisePerceptron(transforms=[sample.trees.freeze(), "auto"])

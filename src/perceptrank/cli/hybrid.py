@@ -24,9 +24,15 @@ class _ClauseReading(Reading):
     """Files to read: an empty cell is a document that a clause did not return; one that is not judged has grade 0."""
 
     def options(self) -> dict[str, Any]:
-        is_text = not self.feature_paths and all(_is_letor(file) for file in self.files)
-        kept = {} if is_text else {"missing": "keep", "unjudged": "zero"}
-        return super().options() | kept
+        from perceptrank.io.sources import format_of
+
+        if self.zero_missing:
+            raise ValueError(
+                "--zero-missing does not apply: an empty cell is a document that the clause did not return"
+            )
+        if any(file == "-" or format_of(file) == "letor" for file in self.files):
+            raise ValueError("LETOR text has 0 where a clause did not return a document: give a table with empty cells")
+        return super().options() | {"missing": "keep", "unjudged": "zero"}
 
 
 def hybrid(
@@ -77,32 +83,24 @@ def hybrid(
 
     Exit status: 0 if the weights may go live, 3 if not, 4 if it is not decided; 1 and 2 for errors.
 
-    Example: perceptrank hybrid judgements.csv --features clauses.jsonl --engine opensearch --normalization min_max
-    --current pipeline.json --out new.json
+    Example: perceptrank hybrid judgements.csv --features clauses.jsonl --clauses text,vector --engine opensearch
+    --normalization min_max --current pipeline.json --out new.json
     """
     scores = _scores(engine, normalization, rank_constant, current)
     with ProgressBar("reading") as bar:
         stream = _read(reading, clauses, current, bar)
+    options: dict[str, Any] = {"measure": measure, "hold_out": hold_out, "margin": margin, "confidence": confidence}
     with ProgressBar("learning") as bar:
-        result = pr.deploy.learn_hybrid(
-            stream,
-            scores,
-            current=current,
-            measure=measure,
-            hold_out=hold_out,
-            margin=margin,
-            confidence=confidence,
-            seed=seed,
-            progress=bar,
-        )
+        result = pr.deploy.learn_hybrid(stream, scores, current=current, seed=seed, progress=bar, **options)
     result.export.save(out)
     first = None if result.parity.first is None else str(result.parity.first)
-    parity = {name: value for name, value in asdict(result.parity).items() if name != "notes"}
     if as_json:
         facts: dict[str, Any] = {"out": str(out), "engine": scores.engine, "normalization": scores.normalization}
         facts |= {"weights": result.weights, "current": result.current, "learned": result.learned}
         facts |= {"evaluation": result.evaluation.as_plain(), "notes": list(result.export.notes)}
-        print_json(facts | {"parity": parity | {"first": first, "agrees": result.parity.agrees}})
+        parity = asdict(result.parity) | {"first": first, "agrees": result.parity.agrees}
+        del parity["notes"]
+        print_json(facts | {"parity": parity})
     else:
         rows = [
             {"clause": name, "current": result.current[name], "learned": result.weights[name]}
@@ -112,8 +110,10 @@ def hybrid(
         show_decision(result.evaluation, "held out, not learned from", by=None, n_worst=0)
         same = f"the same order in {result.parity.same:,} of {result.parity.queries:,} queries"
         say(f"{out}: {scores.engine}, {scores.normalization}; {same}, {result.parity.engine}")
-        if not result.parity.agrees:
+        if result.parity.reversed:
             complain(f"warning: the engine ranks query {first} otherwise: {result.parity.reason}")
+        elif not result.parity.agrees:
+            complain(f"warning: the engine scores query {first} otherwise, in the same order")
         for note in result.export.notes:
             complain(f"note: {note}")
     if code := exit_code(result.evaluation.answer):
@@ -145,14 +145,7 @@ def _scores(
     now = pr.HybridScores() if current is None else read_request(current).scores
     if engine is not None and current is not None and engine.value != now.engine:
         raise ValueError(f"{current} is for {now.engine}, and --engine says {engine.value}")
-    return pr.HybridScores(
-        now.engine if engine is None else engine.value,
-        now.normalization if normalization is None else normalization.value,
-        rank_constant=now.rank_constant if rank_constant is None else rank_constant,
-    )
-
-
-def _is_letor(file: str) -> bool:
-    from perceptrank.io.sources import format_of
-
-    return file == "-" or format_of(file) == "letor"
+    which = str(normalization or now.normalization)
+    if rank_constant is not None and which != "rrf":
+        raise ValueError(f"--rank-constant is of rrf, and the normalization is {which}")
+    return pr.HybridScores(str(engine or now.engine), which, rank_constant=rank_constant or now.rank_constant)

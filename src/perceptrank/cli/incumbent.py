@@ -1,4 +1,4 @@
-"""What ranks today, and learners that start from it: `learn --from`."""
+"""Rankers of today, and learners that start from them: `learn --from`."""
 
 import json
 from collections.abc import Iterator
@@ -118,7 +118,7 @@ def library_of_trees(source: str | None) -> str:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
-        return ""
+        return "XGBoost" if content.startswith(b"{L") else ""  # UBJSON, about which the reader says what to do
     return "XGBoost" if isinstance(document.get("learner"), dict) and "version" in document else ""
 
 

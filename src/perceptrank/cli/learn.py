@@ -262,10 +262,13 @@ def _learn_from_shards(
     """Learn from files on a cluster, epoch after epoch."""
     from perceptrank.distributed.learning import Progress
     from perceptrank.distributed.learning import learn as learn_shards
-    from perceptrank.distributed.mixing import check_mixable
+    from perceptrank.distributed.sampling import check_learnable, unfitted_trees
 
     check_files(reading)
-    check_mixable(learner)
+    check_learnable(learner)
+    has_trees = bool(unfitted_trees(learner.model))
+    if has_trees:
+        complain("before the first epoch, all files are read once for a sample of queries that trees are fitted to")
     first, start = learner.n_queries, time.perf_counter()
     options = reading.options() | ({"names": learner.model.needed_names} if learner.model.needed_names else {})
     epochs = sharing.epochs or 5
@@ -289,6 +292,9 @@ def _learn_from_shards(
             progress=tell,
             **options,
         )
+    for transform in learner.transforms_ if has_trees else []:
+        if isinstance(transform, pr.Trees) and transform.forest is not None:
+            complain(f"trees were fitted to {transform.queries:,} queries, which the epochs left out")
     whole = pr.Trace.concatenate(trace for epoch in learned.traces for trace in epoch)
     if keeping.trace is not None:
         whole.save(keeping.trace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from perceptrank.transforms.hybrid_scores import HybridScores
 _PASSES = 3  # of the perceptron over the queries to learn from
 _STEPS = 10  # of a clause's share, from 0 to 1
 _ROUNDS = 3  # each of which changes the share of one clause
-_SURE = 0.5  # standard errors by which other weights must be better on the queries learned from
+_MOST_IN_FULL = 3  # clauses of which all shares in these steps are tried, too
+_SURE = 0.25  # standard errors by which other weights must be better on the queries learned from
 _DIGITS = 3
 
 
@@ -93,8 +95,10 @@ def learn_hybrid(
         What is learned, and decides.
     hold_out : float
         Share of the queries to evaluate with, between 0 and 1.
-    margin, confidence : float
-        As for `perceptrank.evaluate`.
+    margin : float
+        Largest acceptable drop of the mean: 0 if the learned weights must be better.
+    confidence : float
+        Confidence level of the interval, between 0 and 1.
     seed : int
         Seed of the draw.
     progress : callable, optional
@@ -123,20 +127,21 @@ def learn_hybrid(
     if request is not None and request.weights is not None and len(request.weights) != d:
         raise ValueError(
             f"{current} has {len(request.weights)} weights, and there are {d} clauses: {', '.join(names)}; name the "
-            "columns of the clauses, in the order of the query (--column feature=NAME)"
+            "columns of the clauses, in the order of the query (--clauses NAMES)"
         )
     before = np.ones(d) if request is None or request.weights is None else np.array(request.weights)
+    before = before / before.max()  # whose sum cannot overflow
+    before = before / before.sum()
     learning, held = _split(stream, hold_out, seed)
     incumbent = _ranker(before, request.scores if request else scores, stream)
-    start = _rounded(before)
-    found = learn_weights(scores.transform(learning), start, known, progress)
+    found = learn_weights(scores.transform(learning), before, known, progress)
     model = _ranker(found, scores, stream)
     options = {} if current is None else {"current": str(current)}
     exported = export(model, "hybrid", **options)  # raises before anything is measured
     result = evaluate(
         {"current": incumbent, "learned": model}, held, [known], margin=margin, confidence=confidence, worst=0
     )
-    shares = [dict(zip(names, weights.tolist(), strict=True)) for weights in (found, before / before.sum())]
+    shares = [dict(zip(names, weights.tolist(), strict=True)) for weights in (found, before)]
     same = parity(model, stream, "hybrid")
     return HybridResult(model, shares[0], shares[1], result, len(learning), same, exported)
 
@@ -173,34 +178,20 @@ def learn_weights(
     measure: MeasureLike = "ndcg@10",
     progress: Callable[[int, int], object] | None = None,
 ) -> Floats:
-    """Return weights ≥ 0 that add up to 1, with three digits, for clauses whose scores are normalized.
+    """Return weights ≥ 0 that add up to 1, for clauses whose scores `HybridScores` has normalized.
 
     The listwise perceptron, with weights ≥ 0 of standardized scores, which fold into weights of the scores, takes a few
-    passes over the queries. From there the share of one clause at a time is moved in steps of a tenth. Other weights
-    are taken only if they are better in the mean of the measure by half a standard error of the differences.
-
-    Parameters
-    ----------
-    normalized : QueryStream
-        What `HybridScores` makes of the scores of clauses.
-    start : array
-        Weights to start from.
-    measure : str or Measure
-        What is learned.
-    progress : callable, optional
-        Called with the number of steps done and in total.
-
-    Examples
-    --------
-    >>> import perceptrank as pr
-    >>> X = [[1.0, 0.2], [0.0, 1.0], [0.6, 0.0]]
-    >>> stream = pr.QueryStream.from_arrays(X * 2, [2, 0, 1, 2, 0, 1], group=[3, 3])
-    >>> learn_weights(stream, [0.5, 0.5]).tolist()
-    [1.0, 0.0]
+    passes over the queries. Then the share of one clause at a time is moved in steps of a tenth; of up to three clauses
+    all weights that are tenths are tried, too. Weights other than those at the start, which have three digits, are
+    taken only if they are better in the mean of the measure by a quarter of a standard error of the differences.
     """
     d = normalized.n_features
     best = np.asarray(start, np.float64)
     values = _values(best, normalized, measure)
+    if not len(values):
+        raise ValueError(
+            f"no query counts for {measure} among the {len(normalized)} to learn from: hits must have a grade above 0"
+        )
     ranker = ListwisePerceptron(measure, transforms="running", positive=list(range(d)))
     for _ in range(_PASSES):
         ranker.learn(normalized)
@@ -209,12 +200,15 @@ def learn_weights(
         tried = [(_values(weights, normalized, measure), weights) for weights in candidates]
         better = max(tried, key=lambda each: float(each[0].mean()), default=(values, best))
         gains = better[0] - values
-        is_better = gains.mean() > _SURE * gains.std() / np.sqrt(max(1, len(gains))) and gains.mean() > 0.0
+        is_better = gains.mean() > _SURE * gains.std() / np.sqrt(len(gains)) and gains.mean() > 0.0
         if is_better:
             values, best = better
         elif turn:
             break
         candidates = [_with_share(best, j, step / _STEPS) for j in range(d) for step in range(_STEPS + 1)]
+        if turn == 0 and d <= _MOST_IN_FULL:
+            shares = product(range(_STEPS + 1), repeat=d)
+            candidates += [np.array(steps) / _STEPS for steps in shares if sum(steps) == _STEPS]
         if progress is not None:
             progress(turn + 1, _ROUNDS + 1)
     return best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from perceptrank.distributed.shards import Shard, shard_error
 from perceptrank.evaluation.trace import Trace
+from perceptrank.kernels.arrays import Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
 from perceptrank.measures import Measure
@@ -43,16 +44,23 @@ class Task:
     holds: bool  # the statistics of transforms stay as they are
     traces: bool = True  # what was recorded of each query is sent back
     marks: bool = False  # so is a mark of each query, by which to find those that are in several shards
+    left_out: dict[str, Ints] = field(default_factory=dict)  # by the names of shards, queries that trees were fitted to
 
     def run(self, shard: Shard) -> Outcome:
         """Learn a shard from the common state, which stays as it is."""
         ranker = deepcopy(self.ranker)
         ranker.adopt(_held(ranker.model, self.holds))
-        traces, marks = [], [np.empty(0, np.uint64)]
-        for block in as_blocks(shard.blocks()):
-            traces.append(ranker.learn(block, self.measures))
+        traces, marks, seen = [], [np.empty(0, np.uint64)], 0
+        left_out = self.left_out.get(shard.name, np.empty(0, np.int64))
+        for part in as_blocks(shard.blocks()):
             if self.marks:
-                marks.append(_marks_of(block))
+                marks.append(_marks_of(part))
+            for block in part.blocks() if len(left_out) else [part]:
+                counts = np.ones(len(block), bool) if block.query_weights is None else block.query_weights > 0.0
+                given = counts & np.isin(seen + np.cumsum(counts) - 1, left_out)
+                seen += int(counts.sum())
+                if not given.all():
+                    traces.append(ranker.learn(block[~given] if given.any() else block, self.measures))
         model, queries = _held(ranker.model, False), np.unique(np.concatenate(marks))
         if not traces:
             return Outcome(model, None, {}, queries)

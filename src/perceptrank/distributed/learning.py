@@ -13,11 +13,13 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 
 from perceptrank.distributed.executors import Outcome, Task, executor_of
-from perceptrank.distributed.mixing import MIXED_BY, MixedBy, SomeLearner, check_mixable, mixed
+from perceptrank.distributed.mixing import MIXED_BY, MixedBy, SomeLearner, mixed
+from perceptrank.distributed.sampling import check_learnable, fit_to_sample, unfitted_trees
 from perceptrank.distributed.shards import FROM_FILES, Shard, as_shards
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import read_model, write_model
+from perceptrank.kernels.arrays import Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import measure_of
 from perceptrank.measures import MeasureLike, parse_all
@@ -43,6 +45,7 @@ class Checkpoint:
         self, folder: str | os.PathLike[str], ranker: Learner, shards: Sequence[Shard], settings: dict[str, Any]
     ) -> None:
         self.folder, self.epoch, self._counts = Path(folder), 0, list[int]()
+        self.left_out: dict[str, Ints] = {}
         self.folder.mkdir(parents=True, exist_ok=True)
         of_shards = [[shard.name, shard.fingerprint()] for shard in shards]
         self._run = {"origin": _digest(ranker.as_document()), "shards": _digest(of_shards), **settings}
@@ -71,6 +74,7 @@ class Checkpoint:
             )
         ranker.adopt(loaded.model)
         self.epoch, self._counts = int(kept["epochs"]), kept["traces"]
+        self.left_out = {name: np.array(numbers, np.int64) for name, numbers in kept.get("left_out", {}).items()}
         return [[Trace.load(self._trace(epoch, n)) for n in range(count)] for epoch, count in enumerate(self._counts)]
 
     def keep(self, ranker: Learner, epochs: int, traces: Sequence[Trace]) -> None:
@@ -78,7 +82,9 @@ class Checkpoint:
         for n, trace in enumerate(traces):
             trace.save(self._trace(epochs - 1, n))
         counts = [*self._counts, *([len(traces)] if self._run["traces"] else [])]
-        of_run = {"run": self._run, "epochs": epochs, "traces": counts}
+        of_run: dict[str, Any] = {"run": self._run, "epochs": epochs, "traces": counts}
+        if self.left_out:
+            of_run["left_out"] = {name: numbers.tolist() for name, numbers in self.left_out.items()}
         write_model(self.folder / MODEL, ranker.as_document() | {"distributed": of_run})
         self._counts, self.epoch = counts, epochs
 
@@ -145,11 +151,16 @@ def learn(
     """Learn from shards of queries side by side: each from the common weights, which then become the mean of theirs.
 
     The shards and their order are those of the data. The result is the same, to the bit, on one worker and on many, and
-    if workers are lost. One shard, learned in one epoch, is what `ranker.learn` does. The ranker has learned all epochs
-    that were finished, whatever error ends the others.
+    if workers are lost. One shard, learned in one epoch, is what `ranker.learn` does, but for trees. The ranker has
+    learned all epochs that were finished, whatever error ends the others.
 
     Statistics of transforms (`transforms="running"`) are learned in the first epoch, merged, and then stay as they are;
     so do those that the ranker had before. With a single shard, transforms learn on as with `ranker.learn`.
+
+    Trees (`WithTrees`) are fitted once, before the first epoch, to a uniform sample of the queries of each shard: a
+    third of them, or as many as fit into the shard's part of `memory`. The epochs leave these queries out, so that the
+    score of a query never depends on its grades. Then the trees stay as they are; `trees.queries` is the size of the
+    sample. With fewer than `first_fit` queries in all there are no trees, with a warning.
 
     Parameters
     ----------
@@ -159,8 +170,7 @@ def learn(
         One of these. A list of files (LETOR text, Parquet, stores, tables), which workers read under these names: each
         is a shard, and what two of them have of one query is learned as two, with a warning. A list of `QueryStream`s,
         each a shard; they are sent to workers in every epoch. A Dask DataFrame with the columns `qid` and `relevance`,
-        partitioned in any way. Dask arrays (X, relevance, qid). A Dask bag of `QueryStream`s, or a list of delayed
-        ones, each partition a shard.
+        partitioned in any way. A Dask bag of `QueryStream`s, or a list of delayed ones, each partition a shard.
     client : distributed.Client, Executor, or None
         Where to learn. None is this process.
     epochs : int
@@ -178,7 +188,7 @@ def learn(
         Folder to keep the ranker in after each epoch. If it has that of the same run, learning goes on from there: the
         result is that of a run that never stopped.
     assume_grouped : bool
-        No query of a Dask DataFrame or of Dask arrays is in two partitions: there is no shuffle, and it is checked.
+        No query of a Dask DataFrame is in two partitions: there is no shuffle, and it is checked.
     timeout : float, optional
         Seconds after which to give up if no shard was finished meanwhile.
     traces : bool
@@ -205,7 +215,7 @@ def learn(
     Warns
     -----
     UserWarning
-        If a query is in two files.
+        If a query is in two files, or no trees could be fitted.
     RuntimeWarning
         If the cluster has no workers for ten seconds.
 
@@ -217,7 +227,7 @@ def learn(
     >>> ranker.n_queries, [[len(trace) for trace in epoch] for epoch in traces]
     (600, [[100, 100], [100, 100], [100, 100]])
     """
-    check_mixable(ranker)
+    check_learnable(ranker)
     check_positive_whole("epochs", epochs)
     check_choice("mixed_by", mixed_by, MIXED_BY)
     if timeout is not None:
@@ -238,11 +248,15 @@ def learn(
         if kept_in.epoch > epochs:
             raise ValueError(f"epochs must be at least {kept_in.epoch}, as {checkpoint} has so many, got {epochs}")
     first = kept_in.epoch if kept_in is not None else 0
+    left_out = kept_in.left_out if kept_in is not None else {}
     for epoch in range(first, epochs):
-        before = ranker.model
+        before = start = ranker.model
+        if unfitted_trees(start):
+            start, left_out = fit_to_sample(ranker, all_shards, executor)
         several = len(all_shards) > 1
         marks = several and epoch == first and all(isinstance(shard, FROM_FILES) for shard in all_shards)
-        task = Task(ranker, recorded, holds=several and before.has_begun, traces=traces, marks=marks)
+        holds = several and before.has_begun
+        task = Task(ranker.with_model(start), recorded, holds, traces=bool(traces), marks=marks, left_out=left_out)
         done: dict[int, Outcome] = {}
         for number, outcome in executor.map(task, all_shards):
             done[number] = outcome
@@ -252,7 +266,7 @@ def learn(
         if all(outcome.model.queries == before.queries for outcome in outcomes):
             raise ValueError("there are no queries to learn from: all shards are empty")
         _warn_of_shared_queries(all_shards, outcomes)
-        after = mixed(before, [outcome.model for outcome in outcomes], mixed_by)
+        after = mixed(start, [outcome.model for outcome in outcomes], mixed_by)
         of_epoch = [outcome.trace for outcome in outcomes if outcome.trace is not None]
         try:
             ranker.adopt(after, after=before)
@@ -263,6 +277,7 @@ def learn(
         if traces:
             kept.append(of_epoch)
         if kept_in is not None:
+            kept_in.left_out = left_out
             kept_in.keep(ranker, epoch + 1, of_epoch)
     return Learned(ranker, kept)
 

@@ -29,7 +29,7 @@ from perceptrank.learners.learning import (
 from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
-from perceptrank.learners.starting import STARTS, Beginning, Feature, FeatureNames, InitialWeights
+from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
 from perceptrank.learners.tally import CHANGES, ROUNDS, UPDATES
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks, block_of_frame
@@ -160,7 +160,7 @@ class Learner(Estimator):
     average: bool = False
     transforms: TransformLike = None
     initial_weights: InitialWeights = None
-    production: Feature | None = None
+    production: str | int | None = None
     positive: FeatureNames = None
     negative: FeatureNames = None
     zero: FeatureNames = None

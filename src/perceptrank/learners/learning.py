@@ -288,7 +288,8 @@ def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = Fal
     weights, signs = model.beginning.weights(model, n_features), model.beginning.signs(model)
     model.begin(n_features, learner.extra_state(n_features), sparse=sparse, weights=weights, signs=signs)
     for member in model.members:
-        if not model.transforms and member.model.beginning.names_features:
+        finds = any(each.wraps and not each.accepts_any_columns for each in member.model.transforms[:1])  # by name
+        if not model.transforms and (finds or member.model.beginning.names_features):
             member.model.feature_names = model.feature_names
         begin(member, member.model, model.n_features, sparse=model.is_sparse)
     if model.beginning.ranks:

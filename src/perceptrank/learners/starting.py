@@ -60,7 +60,7 @@ class Startable:
     accepts_query_weights: ClassVar[bool] = True
 
     initial_weights: InitialWeights = None
-    production: Feature | None = None
+    production: str | int | None = None
     positive: FeatureNames = None
     negative: FeatureNames = None
     zero: FeatureNames = None

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.deploy.engines.elasticsearch import field_query
 from perceptrank.deploy.engines.float_model import ULP
-from perceptrank.deploy.engines.hybrid_request import MOST_CLAUSES, HybridRequest, read_request, write_request
+from perceptrank.deploy.engines.hybrid_request import MOST_CLAUSES, read_request, write_request
 from perceptrank.deploy.folding import fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Differences, Export, Target
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures, dense
-from perceptrank.stream.validation import ParameterError, check_choice, is_whole
 from perceptrank.transforms.hybrid_scores import HybridScores
 
 _VERSIONS = {
@@ -32,53 +30,32 @@ class HybridWeights(Target):
 
     Parameters
     ----------
-    part : "weights" or "query"
-        The search pipeline of OpenSearch or the request of Elasticsearch, which has the weights; or for OpenSearch the
-        draft of a search request with a clause per feature.
     current : path, optional
         The pipeline or request in use now, as JSON: everything but the weights and the normalization is kept.
-    window : int
-        Number of documents of each clause that are ranked, in drafts.
     """
 
     name = "hybrid"
 
-    part: str = "weights"
     current: str | None = None
-    window: int = 100
-
-    def __post_init__(self) -> None:
-        check_choice(self.option("part"), self.part, ("weights", "query"))
-        if not is_whole(self.window) or not 1 <= self.window <= 10_000:
-            raise ParameterError(self.option("window"), "must be a whole number from 1 to 10000", self.window)
 
     def export(self, function: RankingFunction) -> Export:
         scores, shares = _scores_of(function), self._shares(function)
-        if self.part == "query":
-            if scores.engine != "opensearch":
+        request = None if self.current is None else read_request(self.current)
+        if request is not None:
+            n, engine = len(request.weights or shares), request.scores.engine
+            if (engine, n) != (scores.engine, len(shares)):
                 raise ValueError(
-                    "part of the target hybrid must be 'weights' for elasticsearch, whose requests have them"
+                    f"{self.current} has {n} weights of {engine}; the model has {len(shares)} clauses of "
+                    f"{scores.engine}"
                 )
-            clauses = [field_query(name) for name in shares]
-            body: dict[str, Any] = {"query": {"hybrid": {"queries": clauses, "pagination_depth": self.window}}}
-        else:
-            body = write_request(scores, shares, self._current(scores, len(shares)), self.window)
-        if "query" in body or "retriever" in body:
-            body = {"size": min(10, self.window)} | body
-        content = (json.dumps(body, indent=1) + "\n").encode()
-        return Export(self.name, content, tuple(self._notes(function, scores)))
-
-    def _current(self, scores: HybridScores, n_clauses: int) -> HybridRequest | None:
-        if self.current is None:
-            return None
-        request = read_request(self.current)
-        n = None if request.weights is None else len(request.weights)
-        if request.scores.engine != scores.engine or n not in (None, n_clauses):
-            raise ValueError(
-                f"{self.current} has {n} weights of {request.scores.engine}; the model has {n_clauses} clauses of "
-                f"{scores.engine}"
-            )
-        return request
+        content = (json.dumps(write_request(scores, shares, request), indent=1) + "\n").encode()
+        notes = [*function.notes(), f"the clauses of the query must be, in this order: {', '.join(function.names)}"]
+        if version := _VERSIONS.get((scores.engine, scores.normalization)):
+            notes.append(version)
+        least = None if request is None else request.holder[request.kind].get("min_score")
+        if least is not None:
+            notes.append(f"min_score is kept, as {least}: choose it anew, since the scores of documents have changed")
+        return Export(self.name, content, tuple(notes))
 
     def _shares(self, function: RankingFunction) -> dict[str, float]:
         """Return the weights, which add up to 1, by name, those that are 0 as well: the query has these clauses too."""
@@ -100,14 +77,6 @@ class HybridWeights(Target):
             shares = shares / shares.sum()
         return dict(zip(folded.names, shares.tolist(), strict=True))
 
-    def _notes(self, function: RankingFunction, scores: HybridScores) -> list[str]:
-        version = _VERSIONS.get((scores.engine, scores.normalization))
-        return [
-            *function.notes(),
-            f"the clauses of the query must be, in this order: {', '.join(function.names)}",
-            *([version] if version else []),
-        ]
-
     def engine(self) -> str:
         return "emulated as hybrid search in float32, from the engine's source (no engine was asked)"
 
@@ -119,8 +88,6 @@ class HybridWeights(Target):
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         """Return the scores of documents as the engine computes them, times the sum of the model's weights."""
-        if self.part == "query":
-            raise ValueError("parity with hybrid needs part='weights', got 'query'")
         scores = _scores_of(function)
         normalized: Any = scores.apply(dense(X), offsets).astype(np.float32)
         shares = np.array(list(self._shares(function).values()), np.float32)

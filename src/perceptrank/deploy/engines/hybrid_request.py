@@ -12,8 +12,10 @@ from perceptrank.stream.validation import ParameterError, as_number
 from perceptrank.transforms.hybrid_scores import HybridScores
 
 MOST_CLAUSES = 5  # of a hybrid query of OpenSearch
+_WINDOW = 100  # documents of each clause that are ranked, in drafts
 _PHASE, _NORMALIZER, _RANKER = "phase_results_processors", "normalization-processor", "score-ranker-processor"
 _RETRIEVERS = ("linear", "rrf")
+_OURS = ("normalization", "combination", "normalizer", "rank_constant")  # what is written anew
 _THEIRS = {"min_max": "minmax", "l2": "l2_norm"}  # what Elasticsearch calls them
 _KNOWN = (
     f"must be JSON: a search pipeline of OpenSearch with a {_NORMALIZER} or a {_RANKER}, or a search request of "
@@ -22,7 +24,7 @@ _KNOWN = (
 
 
 class HybridRequest(NamedTuple):
-    """What a file with weights says."""
+    """A file with the weights of a hybrid query."""
 
     scores: HybridScores
     weights: list[float] | None  # None if it has none: they are equal
@@ -39,8 +41,10 @@ def read_request(path: str | Path) -> HybridRequest:
         raise FileFormatError(path, f" {_KNOWN}: {error}") from None
     try:
         return _read(document)
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+    except ValueError as error:
         raise FileFormatError(path, f": {error}") from None
+    except (TypeError, AttributeError, KeyError):
+        raise FileFormatError(path, f" {_KNOWN}, as the engine's reference has it") from None
 
 
 def _read(document: Any) -> HybridRequest:
@@ -55,7 +59,8 @@ def _read(document: Any) -> HybridRequest:
         raise ValueError(f"{_KNOWN}; it has {len(found)} of these")
     kind, holder = found[0]
     read = _read_processor if pipelines else _read_retriever
-    return HybridRequest(*read(kind, holder[kind]), pipelines[0] if pipelines else document, kind, holder)
+    is_alone = bool(pipelines) and "search_pipeline" not in document  # even if it is under its name
+    return HybridRequest(*read(kind, holder[kind]), pipelines[0] if is_alone else document, kind, holder)
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -67,18 +72,18 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _read_processor(kind: str, processor: dict[str, Any]) -> tuple[HybridScores, list[float] | None]:
-    normalization, combination = processor.get("normalization", {}), processor.get("combination", {})
+    normalization, combination = processor.get("normalization") or {}, processor.get("combination") or {}
     wanted = "rrf" if kind == _RANKER else "arithmetic_mean"
     technique = combination.get("technique", wanted)
     if technique != wanted or normalization.get("parameters"):
         rule = f"must be {wanted}, and the normalization without parameters: others cannot be learned"
         raise ParameterError("the combination", rule, technique if technique != wanted else normalization["parameters"])
-    weights = combination.get("parameters", {}).get("weights")
+    weights = (combination.get("parameters") or {}).get("weights")
     if kind == _RANKER:
         scores = HybridScores("opensearch", "rrf", rank_constant=combination.get("rank_constant", 60))
     else:
         scores = HybridScores("opensearch", normalization.get("technique", "min_max"))
-    return scores, None if weights is None else [_weight(weight) for weight in weights]
+    return scores, _weights(weights) if weights else None
 
 
 def _read_retriever(kind: str, retriever: dict[str, Any]) -> tuple[HybridScores, list[float] | None]:
@@ -86,51 +91,45 @@ def _read_retriever(kind: str, retriever: dict[str, Any]) -> tuple[HybridScores,
     if kind == "rrf":
         scores = HybridScores("elasticsearch", "rrf", rank_constant=retriever.get("rank_constant", 60))
     else:
-        theirs = sorted({str(part.get("normalizer", "none")) for part in parts})
+        default = retriever.get("normalizer", "none")
+        theirs = sorted({str(part.get("normalizer", default)) for part in parts})
         names = {their: name for name, their in _THEIRS.items()}
         if len(theirs) != 1 or theirs[0] not in names:
             raise ParameterError("normalizer", "must be minmax of all retrievers, or l2_norm of all", theirs)
         scores = HybridScores("elasticsearch", names[theirs[0]])
-    return scores, [_weight(part.get("weight", 1.0)) for part in parts]
+    return scores, _weights([part.get("weight", 1.0) for part in parts])
 
 
-def _weight(value: Any) -> float:
-    weight = as_number(value)
-    if not 0.0 <= weight < float("inf"):
-        raise ParameterError("a weight", "must be a finite number >= 0", value)
-    return weight
+def _weights(values: Any) -> list[float]:
+    for value in values:
+        if not 0.0 <= as_number(value) < float("inf"):
+            raise ParameterError("a weight", "must be a finite number >= 0", value)
+    if not any(values):
+        raise ParameterError("weights", "must not all be 0", values)
+    return [float(value) for value in values]
 
 
-def write_request(
-    scores: HybridScores, weights: dict[str, float], current: HybridRequest | None, window: int
-) -> dict[str, Any]:
+def write_request(scores: HybridScores, weights: dict[str, float], current: HybridRequest | None) -> dict[str, Any]:
     """Return a pipeline or a request with these weights by clause: the current one, if any, with these."""
-    values = list(weights.values())
-    is_rrf = scores.normalization == "rrf"
+    values, is_rrf = list(weights.values()), scores.normalization == "rrf"
     old = None if current is None else current.holder[current.kind]
+    made = {name: value for name, value in (old or {}).items() if name not in _OURS}
+    constant = {"rank_constant": scores.rank_constant} if is_rrf else {}
     if scores.engine == "opensearch":
-        kind, made = _RANKER if is_rrf else _NORMALIZER, _processor(scores, values)
-        kept = {name: old[name] for name in ("tag", "description", "ignore_failure") if old and name in old}
-        made = kept | made
+        kind, technique = (_RANKER, "rrf") if is_rrf else (_NORMALIZER, "arithmetic_mean")
+        made |= {} if is_rrf else {"normalization": {"technique": scores.normalization}}
+        made["combination"] = {"technique": technique, **constant, "parameters": {"weights": values}}
+        draft: dict[str, Any] = {_PHASE: [{kind: made}]}
     else:
-        kind = "rrf" if is_rrf else "linear"
+        kind, how = ("rrf", {}) if is_rrf else ("linear", {"normalizer": _THEIRS[scores.normalization]})
         drafts: list[Any] = [{"standard": {"query": field_query(name)}} for name in weights]
         inside = drafts if old is None else [part.get("retriever", part) for part in old["retrievers"]]
-        theirs = {} if is_rrf else {"normalizer": _THEIRS[scores.normalization]}
-        parts = [{"retriever": part, "weight": value, **theirs} for part, value in zip(inside, values, strict=True)]
-        made = {"rank_window_size": window} if old is None else {k: v for k, v in old.items() if k != "rank_constant"}
-        made |= {"retrievers": parts} | ({"rank_constant": scores.rank_constant} if is_rrf else {})
+        parts = [{"retriever": part, "weight": value, **how} for part, value in zip(inside, values, strict=True)]
+        made |= ({"rank_window_size": _WINDOW} if old is None else {}) | {"retrievers": parts, **constant}
+        draft = {"size": 10, "retriever": {kind: made}}
     if current is None:
-        return {_PHASE: [{kind: made}]} if scores.engine == "opensearch" else {"retriever": {kind: made}}
+        return draft
     document, holder = copy.deepcopy((current.document, current.holder))  # in which the second is a part of the first
     holder.pop(current.kind)
     holder[kind] = made
     return document
-
-
-def _processor(scores: HybridScores, weights: list[float]) -> dict[str, Any]:
-    if scores.normalization == "rrf":
-        combination = {"technique": "rrf", "rank_constant": scores.rank_constant, "parameters": {"weights": weights}}
-        return {"combination": combination}
-    combination = {"technique": "arithmetic_mean", "parameters": {"weights": weights}}
-    return {"normalization": {"technique": scores.normalization}, "combination": combination}

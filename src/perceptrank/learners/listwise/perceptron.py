@@ -11,7 +11,7 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.listwise.places import places_rule
-from perceptrank.learners.listwise.regrets import WITHOUT_WEIGHTS, choose_by_regrets, regret_rule, settings_of
+from perceptrank.learners.listwise.regrets import WITHOUT_WEIGHTS, choose_pass, regret_rule, regrets, settings_of
 from perceptrank.learners.listwise.safe_averaging import ROWS, safe_pass
 from perceptrank.learners.listwise.uniform import uniform_rule
 from perceptrank.learners.model import Model
@@ -156,7 +156,8 @@ class ListwisePerceptron(Startable, CompiledLearner):
         scores, weights, largest = np.empty(2 * len(relevance)), masses.copy(), state.tally[LARGEST_WEIGHT]
         done = super()._pass(state, X, relevance, offsets, scores, masses)
         if done == len(masses) and isinstance(chosen, WITHOUT_WEIGHTS):
-            choose_by_regrets(chosen, (relevance, offsets), weights, largest, scores, state.tally, predicted)
+            losses = np.concatenate([regrets(chosen, half, relevance, offsets) for half in np.split(scores, 2)])
+            choose_pass(losses, offsets, weights, largest, scores, state.tally, predicted)
         elif done == len(masses):
             longest = len(relevance) if done == 1 else int(np.diff(offsets).max())
             floats, ints, _ = borrow_scratch(longest, 0, *ROWS, 0)

@@ -6,8 +6,6 @@ which lower grades are raised by the margin, which is no better than the ranking
 
 from dataclasses import replace
 
-import numpy as np
-
 from perceptrank.kernels.arrays import Floats, Ints, Query, Rows
 from perceptrank.kernels.compiled import compiled, helper, helper_inlined
 from perceptrank.kernels.levels import find_levels
@@ -90,18 +88,3 @@ def choose_pass(
         tally[USED_LOSS] += weights[q] * (mean if safe else current)
         for i in range(offsets[q], offsets[q + 1]):
             predicted[i] = scores[i] if safe else scores[n_documents + i]
-
-
-def choose_by_regrets(
-    measure: Measure,
-    judged: tuple[Floats, Ints],
-    weights: Floats,
-    largest: float,
-    scores: Floats,
-    tally: Floats,
-    predicted: Floats,
-) -> None:
-    """Choose the scores that queries are ranked by, those by the mean or those by the current weights."""
-    relevance, offsets = judged
-    losses = np.concatenate([regrets(measure, half, relevance, offsets) for half in np.split(scores, 2)])
-    choose_pass(losses, offsets, weights, largest, scores, tally, predicted)

@@ -173,7 +173,8 @@ class Bagging(Wrapper, Ensemble):
             return score_rows(X, start, stop, state.weights, predicted[start:])
         # The mean of all weights is only taken once a block, since it costs time for every feature.
         query, offsets = X[start:stop], one_query(int(stop - start))
-        scores = [member.model.block_scores(query, offsets, None) for member in state.members]
+        models = [member.model for member in state.members]
+        scores = [model.block_scores(query, offsets, model.feature_names) for model in models]
         predicted[start:stop] = np.mean(scores, axis=0)
         return bool(np.isfinite(predicted[start:stop]).all())
 

@@ -59,7 +59,11 @@ class Fit:
 def fit_forest(queries: list[Remembered], n_trees: int, seed: int) -> Forest:
     """Fit LambdaMART to queries; raise if that fails. The scores of a query have about the standard deviation 1."""
     library = lightgbm()
-    queries = [query for query in queries if len(query.relevance) <= _LONGEST]
+    n_all, queries = len(queries), [query for query in queries if len(query.relevance) <= _LONGEST]
+    if n_all and not queries:
+        raise ValueError(
+            f"all queries that are remembered have more than the {_LONGEST:,} documents that LightGBM takes"
+        )
     if not any(query.relevance.min() < query.relevance.max() for query in queries):
         raise ValueError(UNGRADED)
     lengths = np.array([len(query.relevance) for query in queries])

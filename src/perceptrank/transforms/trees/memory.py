@@ -43,14 +43,16 @@ class Memory:
     ----------
     room : int
         Number of bytes.
+    part : int
+        Number of the part of the data that it is of: each has random numbers of its own.
     seen : int
         Number of queries so far.
     size : int
         Bytes that those kept take.
     """
 
-    def __init__(self, room: int, seed: int) -> None:
-        self.room, self.seed, self.seen, self.size = room, seed, 0, 0
+    def __init__(self, room: int, seed: int, part: int = 0) -> None:
+        self.room, self.seed, self.part, self.seen, self.size = room, seed, part, 0, 0
         self._limit = 1.0  # of the random numbers
         self._kept: list[Remembered] = []  # shared with copies, which know how many of them are theirs
         self._n = 0
@@ -73,7 +75,7 @@ class Memory:
         for q in np.flatnonzero(weights > 0.0).tolist():
             rows = slice(offsets[q], offsets[q + 1])
             number, self.seen = self.seen, self.seen + 1
-            if not noise(self.seed, number, 0) < self._limit:
+            if not noise(self.seed, number, self.part) < self._limit:
                 continue
             features = np.clip(X[rows], -_LARGEST, _LARGEST).astype(np.float32)
             query = Remembered(number, features, np.array(relevance[rows]), float(weights[q]))
@@ -88,12 +90,20 @@ class Memory:
 
     def _drop(self) -> None:
         """Drop the queries of the largest random numbers, and all later ones with numbers as large."""
-        chances = np.array([noise(self.seed, query.number, 0) for query in self.queries()])
-        order = np.argsort(chances, kind="stable")
+        chances, order = self._by_chance()
         sizes = np.cumsum([self._kept[place].size for place in order.tolist()])
         n = int(np.searchsorted(sizes, _LEFT * self.room, side="right"))
         self._limit = float(chances[order[n]])
-        self._keep([self._kept[place] for place in np.sort(order[:n]).tolist()])
+        self._keep(self.sample(n))
+
+    def _by_chance(self) -> tuple[Floats, Ints]:
+        """Return the random numbers of the queries that are kept, and their order by these."""
+        chances = np.array([noise(self.seed, query.number, self.part) for query in self.queries()])
+        return chances, np.argsort(chances, kind="stable")
+
+    def sample(self, n: int) -> list[Remembered]:
+        """Return the n queries of the smallest random numbers, or all of fewer, in the order in which they came."""
+        return [self._kept[place] for place in np.sort(self._by_chance()[1][:n]).tolist()]
 
     def _keep(self, queries: list[Remembered]) -> None:
         self._kept, self._n = queries, len(queries)

@@ -75,10 +75,7 @@ def parse_lightgbm(text: str) -> Forest:
             problem = f"lacks the line {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"tree {number} is damaged, or not one of thresholds: {problem}") from None
     unnamed = len(set(names)) != n_features or names == tuple(f"Column_{place}" for place in range(n_features))
-    forest = builder.forest(n_features, None if unnamed else names)
-    if "average_output" in settings:  # a random forest
-        forest = forest.with_values(forest.values / forest.n_trees)
-    return forest
+    return builder.forest(n_features, None if unnamed else names)
 
 
 def _fields(text: str) -> dict[str, str]:
@@ -99,6 +96,7 @@ def _add_lightgbm_tree(builder: ForestBuilder, fields: dict[str, str]) -> None:
 
     n = n_leaves - 1
     values = numbers("leaf_value", float, n_leaves)
+    fields["shrinkage"]  # the last line: without it, numbers may have been cut off
     if n == 0:
         builder.add([], [], [], [], [], values)
         return
@@ -107,6 +105,8 @@ def _add_lightgbm_tree(builder: ForestBuilder, fields: dict[str, str]) -> None:
         raise ValueError("it has categorical splits, which are not known here: encode categories as numbers")
     counts = (kinds >> 2) & 3
     missing = counts | np.where((kinds & 2 > 0) & (counts > 0), GOES_LEFT, 0)
-    features, thresholds = numbers("split_feature", int, n), numbers("threshold", float, n)
+    features = numbers("split_feature", int, n)
+    # An infinite one tells numbers from missing values: all numbers go left.
+    thresholds = np.minimum(numbers("threshold", float, n), np.finfo(np.float64).max)
     left, right = numbers("left_child", int, n), numbers("right_child", int, n)
     builder.add(features, thresholds, left, right, missing, values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any, Self
 
@@ -14,10 +15,11 @@ from perceptrank.transforms.forms import Added, Nodes
 from perceptrank.transforms.transform import LearningTransform, Transform
 from perceptrank.transforms.trees.fitting import UNGRADED, Fit, lightgbm
 from perceptrank.transforms.trees.forest import Forest
-from perceptrank.transforms.trees.memory import Memory
+from perceptrank.transforms.trees.memory import Memory, Remembered
 
 _MEGABYTE = 10**6
 _NAMED = 5  # features
+_NEVER = sys.maxsize
 _DELAY = 10  # a fit is ready after a tenth of the queries that it was fitted to
 
 
@@ -123,7 +125,7 @@ class Trees(LearningTransform):
 
     def learn_grades(self, relevance: Floats, offsets: Ints, query_weights: Floats) -> None:
         X, self._seen = self._seen, None
-        if self.queries == 0:
+        if self.queries == 0 and self._next_fit < _NEVER:
             lightgbm()  # now rather than when the first trees are due
         self._remembered.add(X, relevance, offsets, query_weights)
         self.queries += int(np.count_nonzero(query_weights > 0.0))
@@ -151,12 +153,20 @@ class Trees(LearningTransform):
     def remarks(self, names: tuple[str, ...] | None) -> list[str]:
         if self.forest is None:
             due = f"the first are fitted after {self.first_fit:,} queries" if not self.problem else self.problem
-            return [f"there are no trees yet: {due}"]
+            return [f"there are no trees{'' if self.frozen else ' yet'}: {due}"]
         shares = self.forest.importance()
         known = names or [f"f{place}" for place in range(1, len(shares) + 1)]
         most = [f"{known[place]} {shares[place]:.0%}" for place in np.argsort(-shares, kind="stable")[:_NAMED]]
         size = f"{self.forest.n_trees} trees of {self.forest.n_leaves:,} leaves"
         return [f"{size}: shares of their splits, by how far these are apart, are {', '.join(most)}"]
+
+    def _gather(self, part: int, n_parts: int) -> None:
+        """Only remember queries from now on: those of one part of the data, within its share of the memory."""
+        self._remembered, self._next_fit = Memory(self._remembered.room // n_parts, self.seed, part), _NEVER
+
+    def _sample(self, share: float) -> list[Remembered]:
+        """Return a uniform sample of the queries so far: at most such a share of them, of those that are remembered."""
+        return self._remembered.sample(int(share * self.queries))
 
     def freeze(self) -> Self:
         """Stop learning: the trees of now stay, and what was remembered is forgotten. Return the transform itself."""
