@@ -87,6 +87,8 @@ def test_a_wrapper_with_a_learner_by_default_takes_its_settings(run, shop, tmp_p
     run(*given, tmp_path / "new.json", "--from", "weights.json", "--transform", "running")
     assert [each.name for each in pr.load(tmp_path / "new.json").transforms_] == ["score-of", "trees", "running"]
     run(*given, tmp_path / "new.json")
+    resumed = run(*given, tmp_path / "new.json", "--resume")
+    assert "nothing is left to do" in " ".join(resumed.output.split())
     saved, alone = pr.load(tmp_path / "new.json"), pr.WithTrees(first_fit=100_000)
     assert saved.as_document()["parameters"] == alone.as_document()["parameters"]
 
