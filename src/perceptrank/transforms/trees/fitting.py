@@ -61,7 +61,9 @@ def fit_forest(queries: list[Remembered], n_trees: int, seed: int) -> Forest:
     library = lightgbm()
     n_all, queries = len(queries), [query for query in queries if len(query.relevance) <= _LONGEST]
     if n_all and not queries:
-        raise ValueError(f"all queries that are remembered have more than the {_LONGEST:,} documents that LightGBM takes")
+        raise ValueError(
+            f"all queries that are remembered have more than the {_LONGEST:,} documents that LightGBM takes"
+        )
     if not any(query.relevance.min() < query.relevance.max() for query in queries):
         raise ValueError(UNGRADED)
     lengths = np.array([len(query.relevance) for query in queries])
