@@ -66,7 +66,7 @@ class FunctionLearner(Learner):
     A subclass has an `algorithm` name, and says what the arrays are in the beginning (`start`), how documents are
     scored by them (`function`, a static method), and what a query changes (`update`). It inherits transforms, model
     files, traces, `learn_one`, the service and scikit-learn's protocol; see docs/learners/your-own.md. Parameters are
-    declared like those of a `NumpyLearner`. Such a model is not exported to engines, and its arrays have no mean over shards.
+    declared like those of a `NumpyLearner`. Such a model is not exported to engines, nor mixed over shards.
 
     Examples
     --------
