@@ -76,6 +76,21 @@ def test_a_fixed_model_is_a_start_and_one_that_learns_is_with_an_algorithm(run, 
     assert (slam.name, slam.n_queries, slam.transforms_[0].ranker.name) == ("slam", 300, "tournament")
     show = run("show", tmp_path / "s.json", "held.parquet").output
     assert "score" in show
+    fixed = run("learn", "held.parquet", "--from", tmp_path / "s.json", "--algorithm", "fixed", code=1)
+    assert "--algorithm fixed is for rankers that do not learn" in " ".join(fixed.output.split())
+    assert pr.load(tmp_path / "s.json").n_queries == 300
+
+
+def test_a_wrapper_with_a_learner_by_default_takes_its_settings(run, shop, tmp_path, monkeypatch):
+    monkeypatch.chdir(shop)
+    given = ("learn", "held.parquet", "--algorithm", "trees", "--set", "first_fit=100000", "--save")
+    run(*given, tmp_path / "new.json", "--from", "weights.json", "--transform", "running")
+    assert [each.name for each in pr.load(tmp_path / "new.json").transforms_] == ["score-of", "trees", "running"]
+    run(*given, tmp_path / "new.json")
+    resumed = run(*given, tmp_path / "new.json", "--resume")
+    assert "nothing is left to do" in " ".join(resumed.output.split())
+    saved, alone = pr.load(tmp_path / "new.json"), pr.WithTrees(first_fit=100_000)
+    assert saved.as_document()["parameters"] == alone.as_document()["parameters"]
 
 
 def test_what_ends_below_its_start_is_said(run, tmp_path, monkeypatch):

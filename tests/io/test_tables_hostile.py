@@ -44,6 +44,7 @@ def write(folder, name, text):
         (HEADER + GOOD + "q,d2,1,1\n", r":3:5: feature 'y' is missing"),
         (HEADER + GOOD + ",d2,1,1,1\n", r":3:1: a row must name its query"),
         (HEADER + GOOD + "q,d2,1,1,1,7\n", r":3:6: a row must have 5 cells, as the header has, got 6"),
+        ("qid,docid,note,grade,x\nq,d1,good,1,1\nq,d2,good, 2,3,4\n", r":3:6: a row must have 5 cells, as the header"),
         (HEADER + GOOD + 'q,"d2,1,1,1\n', r":3:1: quotes must be closed"),
         (HEADER + GOOD + '5" tv,d2,1,1,1\n', r":3:1: quotes must be closed"),
         (HEADER.encode() + b"q,d1,1,1,1\nq\xff,d2,1,1,1\n", r":3:2: text must be UTF-8, got b'\\xff"),

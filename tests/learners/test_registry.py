@@ -1,5 +1,7 @@
 """Learners from outside of the package that are wrong: refused with a message that says what to change."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,11 @@ def test_a_parameter_that_is_an_array_can_be_shown():
 
     kind = type("Prior", (Centroid,), {"__init__": construct})
     assert repr(kind(np.array([1.0, 2.0]))) == "Prior(prior=array([1., 2.]))"
+
+
+def test_a_name_that_was_found_is_not_looked_for_again(monkeypatch):
+    """Looking for a file takes Python's lock of imports, which a thread that is interrupted then may never release."""
+    names = ["ndcg@10", "p@3", "map", "err"]
+    found = [pr.parse(name) for name in names]
+    monkeypatch.setattr(importlib.util, "find_spec", None)
+    assert [pr.parse(name) for name in names] == found

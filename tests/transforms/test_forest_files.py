@@ -226,6 +226,7 @@ def test_ranklib_as_exported_ranks_as_the_model(tmp_path):
             "tree_sizes",
         ),
         ("tree\n\nTree=0\nnum_leaves=1\nleaf_value=1", "the line feature_names="),
+        ("tree\nmax_feature_idx=1\nfeature_names=a\n\nTree=0\nnum_leaves=1\nleaf_value=1", "2 different names, got 1"),
         ('{"name": "tree"}', "got no 'learner'"),
         ('{"a":' * 100_000, "recursion"),
         ('{"learner": {}}', "'gradient_booster' is lacking"),

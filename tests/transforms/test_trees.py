@@ -475,3 +475,16 @@ def test_an_explanation_says_what_the_trees_are_made_of():
     assert "trees" in explanation.importance
     assert set(explanation.importance) <= {"f1", "f2", "f3", "f4", "f5", "trees"}
     assert "5 trees of" in str(explanation)
+
+
+def test_a_wrapper_around_a_wrapper(tmp_path):
+    """Each of them passes the state on to the learner that is its own."""
+    stream = pr.mslr_shaped(60, n_documents=6, n_features=4, seed=1)
+    whole, part = (pr.WithTrees(pr.AdaGrad(pr.RankNet()), first_fit=30, n_trees=5) for _ in range(2))
+    whole.learn(stream)
+    part.learn(stream[:31])
+    part.save(tmp_path / "model.json")
+    part = pr.load(tmp_path / "model.json")
+    part.learn(stream[31:])
+    np.testing.assert_array_equal(part.weights, whole.weights)
+    assert whole.weights.any()

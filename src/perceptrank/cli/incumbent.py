@@ -49,6 +49,11 @@ class Incumbent:
         if twice := sorted({"initial_weights", "production"} & settings.keys()):
             raise ValueError(f"{twice[0]} is given twice, by --from and by --set")
         if algorithm == "fixed":
+            if self.ranker.learns:
+                raise ValueError(
+                    f"--algorithm fixed is for rankers that do not learn, and --from is a model of {self.ranker.name}, "
+                    "which `evaluate`, `compare` and `export` take as it is"
+                )
             return make_learner(algorithm, self.ranker.get_params(deep=False) | settings) if settings else self.ranker
         measure = settings.get("measure", "ndcg@10")
         if algorithm is None and self.forest is not None and ahead is not None and not settings.keys() - {"measure"}:

@@ -11,7 +11,7 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.incumbent import Incumbent, library_of_trees, look_ahead, read_incumbent, say_if_below
-from perceptrank.cli.making import make_learner, setting_in
+from perceptrank.cli.making import kinds_of, make_learner, setting_in
 from perceptrank.cli.options.cluster import Sharing, check_files
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import ClickReading, Reading
@@ -353,7 +353,7 @@ def _begin(
             complain(f"there is no {keeping.save} yet: beginning with the first query")
         return learner, Run(learner.n_queries, origin=origin), []
     learner = pr.load(resumed)
-    if algorithm not in (None, learner.name):
+    if algorithm is not None and learner.name != ":".join(str(kind.algorithm) for kind in kinds_of(algorithm)):
         raise ValueError(f"{resumed} is a {learner.name}, not a {algorithm}")
     usual = make(algorithm if incumbent is not None else learner.name)
     for name in settings:

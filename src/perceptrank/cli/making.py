@@ -24,8 +24,8 @@ def kinds_of(name: str) -> "list[type[pr.Learner]]":
     for wrapper in outer:
         check_choice("what is around a learner", wrapper, sorted(wrappers))
     if algorithm in wrappers:
-        if wrappers[algorithm].__signature__.parameters["learner"].default is None:  # it has a learner by default
-            return [wrappers[name] for name in (*outer, algorithm)]
+        if wrappers[algorithm].__signature__.parameters["learner"].default is None:  # it has listwise by default
+            return [*(wrappers[name] for name in (*outer, algorithm)), algorithms["listwise"]]
         raise ValueError(f"{algorithm} wraps another learner: use {algorithm}:listwise, for example")
     check_choice("algorithm", algorithm, sorted(algorithms))
     return [*(wrappers[wrapper] for wrapper in outer), algorithms[algorithm]]

@@ -63,7 +63,7 @@ def dask_shards(parts: Any, shards: int | None, *, assume_grouped: bool, options
     """Return the shards of a Dask DataFrame, of a bag, or of delayed streams."""
     if hasattr(parts, "npartitions") and hasattr(parts, "columns"):
         return _frame_shards(parts, shards, assume_grouped, options)
-    if any(hasattr(part, "chunks") for part in (parts if isinstance(parts, tuple | list) else [parts])):
+    if any(hasattr(type(part), "chunks") for part in (parts if isinstance(parts, tuple | list) else [parts])):
         raise TypeError("Dask arrays must be made a DataFrame with the columns qid and relevance: to_dask_dataframe()")
     if options or shards is not None:
         names = ", ".join([*options, *(["shards"] if shards is not None else [])])

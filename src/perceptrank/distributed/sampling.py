@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,13 +27,6 @@ from perceptrank.transforms.trees.trees import Trees
 _SHARE = 1 / 3  # of the queries of a shard
 
 
-class Sample(NamedTuple):
-    """Number of queries of a shard, and some of them."""
-
-    seen: int
-    queries: list[Remembered]
-
-
 @dataclass(frozen=True)
 class Sampling:
     """A pass over a shard that samples queries, their features being what the transforms before the trees make."""
@@ -43,8 +36,8 @@ class Sampling:
     ranker: Learner
     numbers: dict[str, int]  # of the shards, by their names
 
-    def run(self, shard: Shard) -> Sample:
-        """Return the sample of a shard."""
+    def run(self, shard: Shard) -> tuple[int, list[Remembered]]:
+        """Return the number of queries of a shard, and the sample."""
         ranker = deepcopy(self.ranker)
         model = ranker.model.copy()
         unfitted_trees(model)[0]._gather(self.numbers[shard.name], len(self.numbers))
@@ -52,7 +45,7 @@ class Sampling:
         for block in as_blocks(shard.blocks()):
             ranker.learn(block, ())
         trees = unfitted_trees(ranker.model, begun=True)[0]
-        return Sample(trees.queries, trees._sample(_SHARE))
+        return trees.queries, trees._remembered.sample(int(_SHARE * trees.queries))
 
 
 def unfitted_trees(model: Model, *, begun: bool = False) -> list[Trees]:
@@ -82,8 +75,8 @@ def fit_to_sample(ranker: Learner, shards: Sequence[Shard], executor: Executor) 
     task = Sampling(ranker, {shard.name: number for number, shard in enumerate(shards)})
     samples = dict(executor.map(task, shards))
     in_order = [samples[number] for number in range(len(shards))]
-    queries = [query for sample in in_order for query in sample.queries]
-    n_queries = sum(sample.seen for sample in in_order)
+    queries = [query for _, sample in in_order for query in sample]
+    n_queries = sum(seen for seen, _ in in_order)
     model = ranker.model.copy()
     trees = unfitted_trees(model)[0].freeze()
     if n_queries < trees.first_fit:
@@ -95,6 +88,4 @@ def fit_to_sample(ranker: Learner, shards: Sequence[Shard], executor: Executor) 
         return model, {}
     trees.queries = len(queries)
     of_shards = zip(shards, in_order, strict=True)
-    return model, {
-        shard.name: np.array([query.number for query in sample.queries], np.int64) for shard, sample in of_shards
-    }
+    return model, {shard.name: np.array([query.number for query in kept], np.int64) for shard, (_, kept) in of_shards}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import are_finite, as_numbers, bad_feature, read_only
 from perceptrank.transforms.transform import TransformLike
 
-Arrays: TypeAlias = Mapping[str, Any]
-
 
 class FunctionModel(Model):
     """The model of a `FunctionLearner`: named arrays, and the function that ranks by them."""
 
-    function: Callable[[Arrays, Features], Floats]
+    function: Callable[[Mapping[str, Any], Features], Floats]
 
     @property
     def is_linear(self) -> bool:
@@ -37,7 +35,7 @@ class FunctionModel(Model):
 
     @property
     def arrays(self) -> dict[str, Any]:
-        """What was learned, read-only."""
+        """The arrays that were learned, read-only."""
         return {name: read_only(values) for name, values in self.more.items()}
 
     def linear_scores(self, X: AnyFeatures, names: tuple[str, ...] | None = None, *, current: bool = False) -> Floats:
@@ -68,7 +66,7 @@ class FunctionLearner(Learner):
     A subclass has an `algorithm` name, and says what the arrays are in the beginning (`start`), how documents are
     scored by them (`function`, a static method), and what a query changes (`update`). It inherits transforms, model
     files, traces, `learn_one`, the service and scikit-learn's protocol; see docs/learners/your-own.md. Parameters are
-    declared as in `NumpyLearner`. Such a model is not exported to engines, and its arrays have no mean over shards.
+    declared like those of a `NumpyLearner`. Such a model is not exported to engines, nor mixed over shards.
 
     Examples
     --------
@@ -95,7 +93,7 @@ class FunctionLearner(Learner):
     transforms: TransformLike = "auto"
 
     @abstractmethod
-    def start(self, n_features: int) -> Arrays:
+    def start(self, n_features: int) -> Mapping[str, Any]:
         """Return the arrays before anything was learned, by name.
 
         Parameters
@@ -106,7 +104,7 @@ class FunctionLearner(Learner):
 
     @staticmethod
     @abstractmethod
-    def function(arrays: Arrays, X: Features) -> Floats:
+    def function(arrays: Mapping[str, Any], X: Features) -> Floats:
         """Return the scores of documents.
 
         Parameters
@@ -118,7 +116,9 @@ class FunctionLearner(Learner):
         """
 
     @abstractmethod
-    def update(self, arrays: Arrays, scores: Floats, X: Features, relevance: Floats) -> Arrays | None:
+    def update(
+        self, arrays: Mapping[str, Any], scores: Floats, X: Features, relevance: Floats
+    ) -> Mapping[str, Any] | None:
         """Return the arrays that a query changes, by name, or None if it changes none; arguments are read-only.
 
         Parameters
@@ -138,7 +138,7 @@ class FunctionLearner(Learner):
 
     @property
     def arrays_(self) -> dict[str, Any]:
-        """What was learned, by name, read-only; `AttributeError` before learning."""
+        """The arrays that were learned, by name, read-only; `AttributeError` before learning."""
         model: Any = self._model.require_learned()
         arrays: dict[str, Any] = model.arrays
         return arrays
@@ -176,7 +176,7 @@ class FunctionLearner(Learner):
                 return q
         return len(offsets) - 1
 
-    def _checked(self, name: str, values: Any, arrays: Arrays) -> Floats:
+    def _checked(self, name: str, values: Any, arrays: Mapping[str, Any]) -> Floats:
         """Return an array that `update` returned; raise unless it can replace that of its name."""
         kind = f"{name!r} that update of {type(self).__name__} returns"
         if name not in arrays:

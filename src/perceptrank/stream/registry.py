@@ -25,6 +25,7 @@ class Registry(Generic[Base]):
     def __init__(self, base: type[Base], noun: str, attribute: str, *folders: str) -> None:
         self.base, self.noun, self.attribute, self.folders = base, noun, attribute, folders
         self.registered: dict[str, type[Base]] = {}
+        self._found: dict[str, type[Base]] = {}  # of this package: looking for a file takes Python's lock of imports
 
     def check_name(self, kind: type) -> str:
         """Return the name of a class to register; raise unless it is a subclass of the base with a free name."""
@@ -49,16 +50,20 @@ class Registry(Generic[Base]):
 
     def find(self, name: str) -> type[Base] | None:
         """Return the class of a name, None if there is none; a file of that name is looked at first."""
-        if name in self.registered:
-            return self.registered[name]
+        if kind := self.registered.get(name) or self._found.get(name):
+            return kind
         if re.fullmatch(r"[a-z0-9-]+", name):
             for folder in self.folders:
                 module = f"{folder}.{name.replace('-', '_')}"
                 if importlib.util.find_spec(module) is not None:
                     kind = self.defined_in(importlib.import_module(module)).get(name)
                     if kind is not None:
-                        return kind
-        return self.builtin.get(name) or self.installed.get(name)
+                        break
+        kind = kind or self.builtin.get(name)
+        if kind is None:
+            return self.installed.get(name)
+        self._found[name] = kind
+        return kind
 
     def all(self) -> dict[str, type[Base]]:
         """Return all classes by name, in its order."""

@@ -225,18 +225,17 @@ class DelimitedTable:
         return FormatError(self.path, place.line, place.column, f"{rule}, got {place.text[:80]!r}")
 
     def _read_csv(self, chunk: Chunk, types: dict[str, Any]) -> Any:
-        """Parse a chunk, whose header numbers the columns; those that are not used are skipped."""
+        """Parse a chunk, whose header numbers the columns; all of them, or polars would take rows that are too long."""
         pl = import_polars()
         names = self.header
         frame = pl.read_csv(
             chunk.text,
             schema={str(j): types.get(name, pl.String) for j, name in enumerate(names)},
-            columns=[str(j) for j, name in enumerate(names) if name in types],
             separator=self.delimiter,
             quote_char='"' if self._quoted else None,
         )
-        frame.columns = [names[int(number)] for number in frame.columns]
-        return frame
+        frame.columns = names
+        return frame.select([name for name in names if name in types])
 
     def _parse_texts(self, chunk: Chunk, types: dict[str, Any]) -> Any:
         """Parse a chunk that has more than numbers: spaces, words for missing values, truths, or errors."""

@@ -135,8 +135,7 @@ class StepWrapper(Wrapper):
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        assert state.inner is not None
-        return state.inner._pass(state, X, relevance, offsets, predicted, masses)
+        return self._copy._pass(state, X, relevance, offsets, predicted, masses)
 
 
 class Ensemble(Composite):

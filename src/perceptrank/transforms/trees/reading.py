@@ -64,6 +64,8 @@ def parse_lightgbm(text: str) -> Forest:
     n_features = int(settings["max_feature_idx"]) + 1
     check_n_features(n_features)
     names = tuple(settings["feature_names"].split())
+    if len(set(names)) != n_features:
+        raise ValueError(f"feature_names of LightGBM must be {n_features} different names, got {len(set(names))}")
     if "tree_sizes" in settings and len(settings["tree_sizes"].split()) != len(trees):
         raise ValueError(f"a model of LightGBM must have a tree for each of its tree_sizes, got {len(trees)}")
     trees[-1] = trees[-1].partition("\nend of trees")[0]  # lines for each feature follow, by its name
@@ -74,7 +76,7 @@ def parse_lightgbm(text: str) -> Forest:
         except (KeyError, ValueError, OverflowError) as error:
             problem = f"lacks the line {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"tree {number} is damaged, or not one of thresholds: {problem}") from None
-    unnamed = len(set(names)) != n_features or names == tuple(f"Column_{place}" for place in range(n_features))
+    unnamed = names == tuple(f"Column_{place}" for place in range(n_features))
     return builder.forest(n_features, None if unnamed else names)
 
 

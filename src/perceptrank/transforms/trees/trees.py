@@ -15,7 +15,7 @@ from perceptrank.transforms.forms import Added, Nodes
 from perceptrank.transforms.transform import LearningTransform, Transform
 from perceptrank.transforms.trees.fitting import UNGRADED, Fit, lightgbm
 from perceptrank.transforms.trees.forest import Forest
-from perceptrank.transforms.trees.memory import Memory, Remembered
+from perceptrank.transforms.trees.memory import Memory
 
 _MEGABYTE = 10**6
 _NAMED = 5  # features
@@ -163,10 +163,6 @@ class Trees(LearningTransform):
     def _gather(self, part: int, n_parts: int) -> None:
         """Only remember queries from now on: those of one part of the data, within its share of the memory."""
         self._remembered, self._next_fit = Memory(self._remembered.room // n_parts, self.seed, part), _NEVER
-
-    def _sample(self, share: float) -> list[Remembered]:
-        """Return a uniform sample of the queries so far: at most such a share of them, of those that are remembered."""
-        return self._remembered.sample(int(share * self.queries))
 
     def freeze(self) -> Self:
         """Stop learning: the trees of now stay, and what was remembered is forgotten. Return the transform itself."""
