@@ -24,7 +24,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 STYLE = """
 @font-face { font-family: "Formulas"; src: url("FONT"); }
 @page { size: A4; margin: 19mm 19mm 20mm; @bottom-center { content: counter(page); font: 8pt sans-serif; } }
-body { font: 9.9pt/1.4 "STIX Two Text", "Libertinus Serif", "Liberation Serif", "Times New Roman", serif; }
+body { font: 10.1pt/1.42 "STIX Two Text", "Libertinus Serif", "Liberation Serif", "Times New Roman", serif; }
 math { font-family: "Formulas", math; font-size: 1.02em; }
 p, li { overflow-wrap: break-word; margin: 0 0 5pt; } ul, ol { padding-left: 15pt; margin: 0 0 5pt; }
 h1 { font-size: 17pt; margin: 0 0 8pt; text-align: center; } h1 + p { text-align: center; margin-bottom: 10pt; }
