@@ -40,12 +40,12 @@ class Sampling:
         """Return the number of queries of a shard, and the sample."""
         ranker = deepcopy(self.ranker)
         model = ranker.model.copy()
-        unfitted_trees(model)[0]._gather(self.numbers[shard.name], len(self.numbers))
+        unfitted_trees(model)[0].gather(self.numbers[shard.name], len(self.numbers))
         ranker.adopt(model)
         for block in as_blocks(shard.blocks()):
             ranker.learn(block, ())
         trees = unfitted_trees(ranker.model, begun=True)[0]
-        return trees.queries, trees._remembered.sample(int(_SHARE * trees.queries))
+        return trees.queries, trees.sample(_SHARE)
 
 
 def unfitted_trees(model: Model, *, begun: bool = False) -> list[Trees]:

@@ -118,10 +118,14 @@ def run_simulated(
     trials = run_trials(source, seeds, extra, n_threads=n_threads, progress=progress)
     best = {tuned.contender.name: tuned.hindsight for tuned in tune(trials, MEASURE)}
 
+    spans: dict[int | None, list[float]] = {None: diameters}  # of the pairs that a theorem is about
+
     def bounds_of(theorem: Theorem, *, by_radius: bool = False) -> list[float]:
         if by_radius:
             return [theorem.bound(radius=R, margin=MARGIN) for R in radii]
-        return [theorem.bound(diameter=D, margin=MARGIN) for D in diameters]
+        if theorem.cutoff not in spans:
+            spans[theorem.cutoff] = [diameter(stream, cutoff=theorem.cutoff) for stream in streams]
+        return [theorem.bound(diameter=D, margin=MARGIN) for D in spans[theorem.cutoff]]
 
     def check(contender: Contender, run: Run, *, by_radius: bool = False, note: str = "") -> BoundCheck:
         theorem = contender.make(run.measure, run.rate).theorem

@@ -162,7 +162,8 @@ def _bounds_table(simulated: Simulated) -> str:
     headings = ["learner", "bound", "smallest bound", "largest loss", "second half", "last loss at query", "holds"]
     caption = (
         f"Cumulative loss, 1 − NDCG@10. Margin γ = {simulated.trials.source.facts['margin']:g}; diameter D, the "
-        f"largest distance between differently graded documents of a query, {_range(simulated.diameters)}; radius R, "
+        f"largest distance between differently graded documents of a query, {_range(simulated.diameters)} (bounds "
+        "about the first places take that of pairs whose better document belongs there); radius R, "
         f"the largest norm, {_range(simulated.radii)}; v_max, the largest ratio of two weights, "
         f"{simulated.weight_ratio:.3g}."
     )

@@ -160,9 +160,26 @@ class Trees(LearningTransform):
         size = f"{self.forest.n_trees} trees of {self.forest.n_leaves:,} leaves"
         return [f"{size}: shares of their splits, by how far these are apart, are {', '.join(most)}"]
 
-    def _gather(self, part: int, n_parts: int) -> None:
-        """Only remember queries from now on: those of one part of the data, within its share of the memory."""
+    def gather(self, part: int, n_parts: int) -> None:
+        """Only remember queries from now on: those of one part of the data, within its share of the memory.
+
+        Parameters
+        ----------
+        part : int
+            Number of the part, which the sample depends on.
+        n_parts : int
+            Number of parts.
+        """
         self._remembered, self._next_fit = Memory(self._remembered.room // n_parts, self.seed, part), _NEVER
+
+    def sample(self, share: float) -> list[Any]:
+        """Return a uniform sample of the queries learned from: that share of them, or all that are remembered.
+
+        Parameters
+        ----------
+        share : float
+        """
+        return self._remembered.sample(int(share * self.queries))
 
     def freeze(self) -> Self:
         """Stop learning: the trees of now stay, and what was remembered is forgotten. Return the transform itself."""
