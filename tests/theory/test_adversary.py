@@ -101,7 +101,7 @@ def test_the_bound_is_exact_for_learners_in_the_span_of_what_they_saw(measure, m
 
 
 @pytest.mark.parametrize("algorithm", sorted(pr.algorithms()))
-def test_every_learner_of_the_package_is_in_the_span(algorithm):
+def test_every_learner_of_the_package_loses_as_much(algorithm):
     learner = pr.algorithms()[algorithm]()
     if "transforms" in learner.parameter_names:
         learner.set_params(transforms=None)

@@ -100,11 +100,11 @@ def test_examined_documents_show_their_share_of_what_is_outranked(seed, rho):
     assert v[outranked].sum() >= 1 - twins.measure("ndcg", scores, relevance) - 1e-12
 
 
-@given(seed=st.integers(0, 10**6))
-def test_top_down_users_need_not_tell_what_they_examined(seed):
-    """Without a margin, what was skipped above clicks shows the loss of the list, whatever is known of the rest."""
+@given(seed=st.integers(0, 10**6), rho=st.sampled_from([0.0, 1.0]))
+def test_top_down_users_need_not_tell_what_they_examined(seed, rho):
+    """What was skipped above clicks shows the loss of the list, whatever is known of the rest."""
     rng = np.random.default_rng(seed)
-    m, learner = int(rng.integers(2, 7)), taught(2, 0.0, rng)
+    m, learner = int(rng.integers(2, 7)), taught(2, rho, rng)
     X, relevance = np.round(rng.normal(size=(m, 2))), (rng.random(m) < 0.5).astype(float)
     assume(0 < relevance.sum() < m)
     shown = learner.show(X, policy="none", rng=rng)
@@ -116,6 +116,20 @@ def test_top_down_users_need_not_tell_what_they_examined(seed):
     lost = 1 - pr.NDCG()(-np.arange(m), relevance[at])
     last = max(p for p in range(m) if relevance[at][p] > 0)
     assert mean >= depths[last:].sum() * lost - 1e-9
+
+
+def test_of_other_lists_they_must_tell():
+    """The relevant document is always shown first: what is below it may not have been seen, and nothing is learned."""
+    silent, telling = (pr.ExaminedPerceptron(average=False, transforms=None) for _ in range(2))
+    lost = 0.0
+    for seed in range(20):
+        shown = silent.show(np.eye(2), policy="none", rng=seed)
+        scores = silent.weights[shown.order] if silent.model.has_begun else np.zeros(2)
+        lost += 1 - pr.NDCG(ties="worst")(scores, [1, 0])
+        assert not silent.learn_clicks(shown, [1, 0])
+        telling.learn_clicks(shown, [1, 0], examined=[1, 1])
+    assert telling.model.counts.mass == 1 < silent.theorem.bound(diameter=np.sqrt(2), margin=np.sqrt(2)) == 3 < lost
+    assert "the log says what they examined" in silent.theorem.assumption
 
 
 # Fair pairs: exact chances of clicks for lists of attractions
@@ -265,6 +279,21 @@ def test_the_divergence_of_misordered_pairs(p, z):
 def test_falling_rates_cost_the_root_of_the_evidence(steps):
     sums = np.concatenate([[0.0], np.cumsum(steps)])
     assert sum(np.diff(sums) / np.sqrt(1 + sums[:-1])) <= 2 * np.sqrt(sums[-1]) + 1e-9
+
+
+@given(seed=st.integers(0, 10**6), rho=st.sampled_from([0.3, 1.0, 3.0]))
+def test_steps_longer_than_all_before_cost_a_constant(seed, rho):
+    """The sum of squared steps over margins if the margin knows the longest step so far, and not the diameter 1."""
+    rng = np.random.default_rng(seed)
+    squares = rng.random(rng.integers(1, 40)) ** rng.choice([0.2, 1, 8])
+    squares = np.sort(squares) if rng.random() < 0.5 else squares
+    longest, evidence, total = squares[0], 0.0, 0.0
+    for square in squares:
+        seen = rng.random()
+        moved = seen * rng.random() ** 0.1
+        total += square * moved**2 / (2 * rho * longest * np.sqrt(1 + evidence))
+        longest, evidence = max(longest, square), evidence + seen
+    assert total <= 2 / rho * np.sqrt(1 + evidence) + 1 / (2 * rho * squares[0])
 
 
 def share_of_misordered(margin):

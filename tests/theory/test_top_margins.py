@@ -75,6 +75,17 @@ def test_the_first_places_are_learned_whatever_is_below_them(name, data, rho):
     assert learner.certificate(**sizes).holds
 
 
+@given(data=top_streams())
+def test_other_measures_have_first_places_too(data):
+    stream, k = data
+    assume(any(top_pairs(query.relevance, k) for query in stream))
+    margin, diameter = sizes_of(stream, k)
+    learner = pr.ListwisePerceptron(f"err@{k}", relative_margin=0, **PLAIN)
+    assert learner.theorem.cutoff == k
+    moved = sum(learner.learn(stream, []).masses.sum() for _ in range(5))
+    assert moved <= learner.theorem.of_moved.bound(margin=margin, diameter=diameter) * (1 + 1e-9)
+
+
 @given(data=top_streams(), rho=st.sampled_from([0.5, 1.0, 3.0]))
 def test_places_with_a_margin_pay_for_the_grades_below(data, rho):
     """(1 + 2 ρ b) D²/γ², b the largest number of grades in a query below that at place k."""

@@ -188,8 +188,8 @@ def examined(relative_margin: float = 1.0) -> Theorem:
         listwise(relative_margin, surrogate="slam"),
         statement="observed loss ≤ (1 + 2ρ) D²/γ², expected loss ≤ that / π",
         assumption="a linear ranker has margin γ on relevance; users click what is relevant and examined, any two "
-        "documents with probability π or more; rankings by the current weights. Of any users: the weight moved has the "
-        "bound against every ranker's hinges on the preferences observed",
+        "documents with probability π or more, and the log says what they examined; rankings by the current weights. "
+        "Of any users: the weight moved has the bound against every ranker's hinges on the preferences observed",
     )
 
 

@@ -59,9 +59,11 @@ class ExaminedPerceptron(ClickLearner):
 
     If users click exactly the relevant documents among those they examine, and a unit vector ranks these with margin γ:
     the sum of the weights v_i of outranked examined documents is surely at most (1 + 2 relative_margin) D² / γ²,
-    without propensities or exploration. If any two documents are both examined with probability π or more, the expected
-    loss of rankings of all documents by the current weights is at most that divided by π. Noisy users who stop at what
-    they like examine little below good documents, and can teach it the wrong order: compare it with `clicks`.
+    without propensities or exploration. If any two documents are both examined with probability π or more, and the log
+    says which were, the expected loss of rankings of all documents by the current weights is at most that divided by π.
+    Without the column, this holds for lists that show these rankings, and their own order of ties. Noisy users
+    who stop at what they like examine little below good documents, and can teach it the wrong order: compare it with
+    `clicks`.
 
     Parameters
     ----------
