@@ -130,6 +130,7 @@ def test_of_other_lists_they_must_tell():
         telling.learn_clicks(shown, [1, 0], examined=[1, 1])
     assert telling.model.counts.mass == 1 < silent.theorem.bound(diameter=np.sqrt(2), margin=np.sqrt(2)) == 3 < lost
     assert "the log says what they examined" in silent.theorem.assumption
+    assert silent.certificate(margin=np.sqrt(2)).loss_bound > lost  # S = 0 says nothing of it
 
 
 # Fair pairs: exact chances of clicks for lists of attractions

@@ -60,7 +60,8 @@ class Certificate:
         Number of rounds, and of those with an update.
     mass : float
         S, the sum of the weights moved in all rounds, which the theorems bound. It is at least the cumulative loss of
-        the rankings by the current weights; for Algorithms 1 and 3, it is the number of mistakes.
+        the rankings by the current weights, or of what clicks show of them; for Algorithms 1 and 3, it is the number of
+        mistakes.
     squared_steps : float
         Sum of squared lengths of all steps, before the learning rate.
     reach : float
@@ -80,7 +81,8 @@ class Certificate:
         How often the weights of shards were mixed. S and the losses then count each shard by its weight in the mixture,
         and the inequalities are those of Theorem D.
     loss_bound : float
-        Upper bound on the loss of rankings by the current weights: the smaller of S and the theorem's bound.
+        Upper bound on the loss of rankings by the current weights: the smaller of S and the theorem's bound; infinite
+        if it learns from clicks.
 
     Examples
     --------
@@ -146,6 +148,7 @@ class Guaranteed(Protocol):
     """A learner with a theorem, or with `NO_THEOREM`."""
 
     algorithm: ClassVar[str]
+    takes: ClassVar[str]
     average: bool
 
     @property
@@ -208,7 +211,8 @@ def certificate(
         shown = f"{formula}, {largest:g} {size} being {size}" if weighted else formula
         promises.append(Promise("a priori", shown, bound, mass))
         lost.append(current_of.bound(diameter=diameter, radius=radius, **against))
-    return certify(learner, norm, promises, share * min(lost), is_safe=theorem.extra > 0)
+    loss_bound = float("inf") if learner.takes == "clicks" else share * min(lost)  # clicks do not show the whole loss
+    return certify(learner, norm, promises, loss_bound, is_safe=theorem.extra > 0)
 
 
 def certify(
