@@ -259,6 +259,9 @@ def test_statements_keep_what_they_say_about_symbols_at_the_end():
     top = {"violators": "top", "transforms": None}
     assert pr.SlamPerceptron().theorem.statement == "loss ≤ (D² + b)²/(4b γ²), b = max(D², 2Δ/η)"
     assert pr.SlamPerceptron(initial_weights=[1.0]).theorem.statement.endswith("+ 2|w₁|/(ηγ), b = max(D², 2Δ/η)")
+    examined = pr.ExaminedPerceptron(initial_weights=[1.0]).theorem.statement
+    assert examined == "observed loss ≤ (1 + 2ρ) D²/γ² + 2|w₁|/(ηγ), expected loss ≤ that / π"
+    assert pr.OnlineListNet().theorem.assumption == "none"
     assert pr.ListwisePerceptron(**top).theorem.statement == "loss ≤ 3 (1 + b)²/4b D²/γ² + 2, b = max(1, 2ρ)"
     formulas = [
         pr.SlamPerceptron(learning_rate=0.5, margin=3.0).theorem.separable_formula(),

@@ -110,8 +110,8 @@ def safe_averaging(current: Theorem) -> Theorem:
 
 
 def _split_off_symbols(statement: str) -> tuple[str, str]:
-    """Return a statement and the definition of its symbols, which stays at the end."""
-    statement, comma, where = statement.partition(", b = ")
+    """Return the first bound of a statement, and the rest: what its symbols are, or what follows from it."""
+    statement, comma, where = statement.partition(", ")
     return statement, comma + where
 
 
@@ -210,7 +210,7 @@ def fair_pairs(*, logistic: bool = False) -> Theorem:
 
 def gradient_descent() -> Theorem:
     """State that a learner has the regret of online gradient descent in its surrogate, but no bound in a measure."""
-    return Theorem("the regret of gradient descent")
+    return Theorem("the regret of gradient descent", assumption="none")
 
 
 def leader() -> Theorem:
