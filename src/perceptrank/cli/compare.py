@@ -50,7 +50,7 @@ class Orders:
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="Queries to choose a learning rate of each learner by, and among candidates of --contenders.",
+            help="Validation queries, by which learning rates and candidates of --contenders are chosen.",
         ),
         Reads(What.data),
     ] = None
@@ -216,12 +216,12 @@ def compare(
 ) -> None:
     """Compare learners and learning rates in one pass, and test which differences are significant.
 
-    With --dask or --scheduler, each learner is one task of a cluster, which reads the files; the results are the same.
+    With --dask or --scheduler, each learner is a task of a cluster and reads the files itself; results are the same.
 
-    With --test or --orders, one pass over each of several random orders, and held-out queries after it; --plot is for
-    print then. All queries must fit into memory, or come from one store.
+    With --test or --orders, learn in one pass over each of several random orders, and rank the held-out queries after
+    it; --plot draws a figure for print. All queries must fit into memory, or come from one store.
 
-    With --vali, the learning rate of each learner is the one of --learning-rate that ranks these queries best.
+    With --vali, each learner keeps the learning rate that ranks these queries best.
 
     Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
 

@@ -37,19 +37,17 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Slices of the queries: a column of tables or Parquet files with one value per query, 'length' "
-            "(number of documents), or feature:NAME.",
+            help="Slice the queries by a column of tables or Parquet files with one value per query, by 'length' "
+            "(number of documents), or by feature:NAME.",
         ),
     ] = None,
-    worst: Annotated[
-        int | None, typer.Option(min=1, help="Number of queries to list, those with the largest losses.")
-    ] = None,
+    worst: Annotated[int | None, typer.Option(min=1, help="Number of queries with the largest losses to list.")] = None,
     margin: Annotated[
         float, typer.Option(min=0, help="Largest acceptable drop of the mean; by default a model must be better.")
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = _CONFIDENCE,
     held_out: Annotated[
-        bool, typer.Option("--held-out", help="Only the queries that the models held out by 'learn --hold-out'.")
+        bool, typer.Option("--held-out", help="Use only the queries that 'learn --hold-out' held out.")
     ] = False,
     page: Annotated[Path | None, typer.Option(help="HTML page to write the results to."), Writes()] = None,
     latex: Annotated[Path | None, typer.Option(help="File for a LaTeX table (booktabs)."), Writes()] = None,
@@ -58,11 +56,11 @@ def evaluate(
 ) -> None:
     """Measure a model on judged queries, or compare several and decide if one may replace the first.
 
-    Give queries that the models have not learned from: those of 'perceptrank split', or --held-out.
+    Give queries that no model has learned from: a part made by 'perceptrank split', or --held-out.
 
     A log of clicks without grades decides too, if its lists were randomised: --record preferences or clicks@3.
 
-    Exit status, of several models: 0 if one may go live, 3 if none may, 4 if it is not decided; 1 and 2 for errors.
+    Exit status with several models: 0 if one may go live, 3 if none may, 4 if it is not decided; 1 and 2 for errors.
 
     Example: perceptrank evaluate current.json new.json day3.parquet --by category --worst 10
     """
@@ -184,7 +182,7 @@ class HeldOut:
         self.columns: Any = ()
         if only and not self._least:
             raise ValueError(
-                f"--held-out: {', '.join(shares)} did not hold out queries; learn from nothing with --hold-out 0.2"
+                f"--held-out: {', '.join(shares)} did not hold out queries; learn from scratch with --hold-out 0.2"
             )
         self.only = self._is_held_out if only else None
 

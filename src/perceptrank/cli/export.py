@@ -20,9 +20,9 @@ def export(
     out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
     pairs: TargetOptions = None,
 ) -> None:
-    """Export a model to the file format of another engine, with notes on its use on standard error.
+    """Export a model to a file for another engine, with notes on its use on standard error.
 
-    What the engine cannot express is an error, which says the way out; --set names options of the target.
+    What the engine cannot express is an error that suggests a way out. --set names options of the target.
 
     Example: perceptrank export model.json --to sql --set dialect=postgresql --out score.sql
     """

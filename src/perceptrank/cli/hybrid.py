@@ -44,8 +44,8 @@ def hybrid(
     normalization: Annotated[
         Normalization | None,
         typer.Option(
-            help="How the engine normalizes the scores of a clause; by default as --current does, or min_max. z_score "
-            "is OpenSearch's alone."
+            help="How the engine normalizes the scores of a clause; by default as in --current, or min_max. Only "
+            "OpenSearch has z_score."
         ),
     ] = None,
     rank_constant: Annotated[
@@ -54,7 +54,7 @@ def hybrid(
     current: Annotated[
         Path | None,
         typer.Option(
-            help="Pipeline of OpenSearch or request of Elasticsearch in use now, to start from and to compare with; by "
+            help="Pipeline of OpenSearch or request of Elasticsearch in use, to start from and to compare with; by "
             "default all clauses have the same weight."
         ),
         Reads(becomes="out"),
@@ -63,23 +63,23 @@ def hybrid(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Columns of the clauses, with commas, in the order of the query; by default all columns of features.",
+            help="Columns of the clauses, separated by commas, in the order of the query; by default all features.",
         ),
     ] = None,
-    measure: Annotated[str, typer.Option(help="Measure to learn, which also decides.")] = "ndcg@10",
-    hold_out: Annotated[float, typer.Option(help="Share of the queries to evaluate with, not learned from.")] = 0.3,
+    measure: Annotated[str, typer.Option(help="Measure to learn and to decide by.")] = "ndcg@10",
+    hold_out: Annotated[float, typer.Option(help="Share of the queries to hold out for evaluation.")] = 0.3,
     margin: Annotated[
         float, typer.Option(min=0, help="Largest acceptable drop of the mean; by default new weights must be better.")
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw of the queries held out.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw of held-out queries.")] = 0,
     reading: _ClauseReading,
     as_json: AsJson = False,
 ) -> None:
     """Learn the weights of a hybrid query from the scores of its clauses, and decide if they may replace today's.
 
-    A column of features is a clause, in the order of the query; an empty cell is a document that the clause did not
-    return. Give all documents that clauses returned: engines normalize over all of them.
+    Each column of features is a clause, in the order of the query. An empty cell means that the clause did not return
+    the document. Give all documents that the clauses returned: engines normalize over all of them.
 
     Exit status: 0 if the weights may go live, 3 if not, 4 if it is not decided; 1 and 2 for errors.
 

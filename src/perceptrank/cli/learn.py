@@ -35,7 +35,7 @@ class Keeping:
         typer.Option(
             "--from",
             metavar="FILE|column:NAME",
-            help="What ranks today, to start from: weights as JSON, a linear model of Solr, Elasticsearch or "
+            help="Today's ranker, to start from: weights as JSON, a linear model of Solr, Elasticsearch or "
             "OpenSearch, trees of LightGBM, XGBoost or RankLib, or a column with scores; or a model to continue.",
         ),
         Reads(becomes="save"),
@@ -110,8 +110,8 @@ def learn(
         typer.Option(
             min=0,
             max=0.9,
-            help="Share of the queries not to learn from, chosen by their names: the same ones in every file and run. "
-            "The model is measured on them at the end.",
+            help="Share of the queries to hold out, chosen by name: the same ones in every file and run. The model "
+            "is measured on them at the end.",
             rich_help_panel="Data",
         ),
     ] = None,
@@ -119,9 +119,9 @@ def learn(
     sharing: Sharing,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from judged queries or from clicks in one pass, and print how well each was ranked before learning from it.
+    """Learn from judged queries or clicks in one pass; print how well each query was ranked before learning from it.
 
-    With --dask or --scheduler, files are learned from in parallel, in several passes.
+    With --dask or --scheduler, learn from the files in parallel, in several passes.
 
     Example: perceptrank learn train.txt.gz --measure ndcg@10 --save model.json
 

@@ -28,16 +28,16 @@ def split(
     *,
     out: Annotated[
         list[str],
-        typer.Option(help="File or store to write a part to; once for each part, two or more."),
+        typer.Option(help="File or store for one part; give two or more."),
         Writes(What.data),
     ],
     fraction: Annotated[
-        list[float], typer.Option(help="Share of the queries in a part; once for each part, but the last has the rest.")
+        list[float], typer.Option(help="Share of queries in a part, once for each but the last, which has the rest.")
     ],
     by: Annotated[
         By,
         typer.Option(
-            help="By query, at random; or by time, the earliest first. What users asked several times stays together."
+            help="At random by query, or by time, the earliest first. Queries with the same user_query stay together."
         ),
     ] = By.query,
     stratify: Annotated[
@@ -48,9 +48,9 @@ def split(
     reading: ClickReading,
     as_json: AsJson = False,
 ) -> None:
-    """Split queries into parts, such as queries to learn from and queries to evaluate on.
+    """Split queries into parts, such as one to learn from and one to evaluate on.
 
-    CSV that is split into CSV, and TSV into TSV, keeps all columns.
+    CSV split into CSV, and TSV into TSV, keeps all columns.
 
     Example: perceptrank split judgements.csv --out train.csv --out test.csv --fraction 0.7 --seed 1
     """

@@ -71,7 +71,7 @@ Transforms = Annotated[
         "--transform",
         help="Transform of the features: auto, none, running, query-zscore, query-normal, query-rank, "
         "query-minmax, running-spread, clip, signed-log, missing, bins, hash, hybrid or trees, with settings if needed "
-        "(bins:n_bins=16,kind=one-hot). A + puts transforms side by side; repeated, they form a chain.",
+        "(bins:n_bins=16,kind=hat). A + puts transforms side by side; repeated, they form a chain.",
     ),
 ]
 
@@ -129,8 +129,8 @@ class Dialect:
         bool | None,
         typer.Option(
             "--sparse/--dense",
-            help="Store only the features that are not 0, or all. By default stores and Parquet files record it, and "
-            "LETOR text is sparse if it has more than 1000 features and less than an eighth of them is not 0.",
+            help="Store only the features that are not 0, or all. By default stores and Parquet files decide; LETOR "
+            "text is sparse if it has more than 1000 features, of which less than an eighth are not 0.",
         ),
     ] = None
     on_error: Annotated[
@@ -175,8 +175,8 @@ class ClickLogs:
         bool,
         typer.Option(
             "--clicks",
-            help="The files are logs of clicks: User Behavior Insights, Metarank, Algolia or Meilisearch events, or a "
-            "table with a row per shown document; an address is that of a live OpenSearch or Elasticsearch.",
+            help="The files are logs of clicks: User Behavior Insights, Metarank, Algolia or Meilisearch events, a "
+            "table with a row per shown document, or the address of a live OpenSearch or Elasticsearch.",
         ),
     ] = False
     queries: Annotated[
@@ -184,13 +184,15 @@ class ClickLogs:
         typer.Option(
             "--queries",
             metavar="FILE",
-            help="With --clicks, queries and what they returned, if they are not among the events; may be repeated.",
+            help="With --clicks, queries and their results, if the events lack them; may be repeated.",
         ),
         Reads(What.data),
     ] = None
     first_place: Annotated[
         int | None,
-        typer.Option("--first-place", min=0, max=1, help="With --clicks, what positions count from, if not detected."),
+        typer.Option(
+            "--first-place", min=0, max=1, help="With --clicks, number of the first position, if not detected."
+        ),
     ] = None
     log: Annotated[
         list[str] | None,
