@@ -407,7 +407,7 @@ def test_solr_scores_as_the_model_does(models, tmp_path):
 )
 def test_real_streams_are_in_the_same_order(name):
     real = pr.read_letor(real_streams.find(name))
-    model = pr.WithTrees(pr.ListwisePerceptron(transforms="running"), n_trees=20, first_fit=100)
+    model = pr.WithTrees(pr.ListwisePerceptron(transforms="running"), n_trees=20, first_fit=40)
     model.learn(real)
     for target in IN_DOUBLE:
         found = parity(model, real[:40], target, **options_of(target))

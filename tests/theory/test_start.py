@@ -174,7 +174,7 @@ def test_comparators_must_satisfy_the_constraints():
 def test_the_norm_of_a_start_may_depend_on_the_features():
     frozen = pr.RunningStandardizer().learn(pr.separable(5).stream).freeze()
     learner = pr.SlamPerceptron(initial_weights={0: 1.0}, transforms=frozen)
-    with pytest.raises(ValueError, match="depends on the transforms: learn first"):
+    with pytest.raises(ValueError, match="depends on the features and transforms: learn first"):
         learner.guarantee(diameter=1.0, margin=1.0)
     learner.learn(pr.separable(5).stream)
     assert learner.guarantee(diameter=1.0, margin=1.0) > learner.theorem.constant(diameter=1.0)
