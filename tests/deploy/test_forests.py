@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import java_engines, real_streams
 from support.engines import classpath, opensearch_server, solr_server, write_solr_core
@@ -166,6 +166,7 @@ def test_the_sum_of_forests_by_definition():
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(-3, 3))
+@example(-(2.0**-149), 0)
 def test_a_threshold_of_float32_in_double_precision(threshold, steps):
     builder = ForestBuilder()
     builder.add([0], [threshold], [-1], [-2], [NAN], [0.0, 1.0])

@@ -144,7 +144,7 @@ class Forest:
         # A number is rounded to a threshold or below if it is not above the middle between that and the next float32,
         # or below the middle if that is rounded up, to an even one.
         thresholds = self.thresholds.astype(np.float32)
-        middles = 0.5 * thresholds + 0.5 * following_float(thresholds)
+        middles = 0.5 * thresholds.astype(np.float64) + 0.5 * following_float(thresholds)
         with np.errstate(over="ignore"):
             is_up = middles.astype(np.float32) > thresholds
         return replace(self, thresholds=np.where(is_up, np.nextafter(middles, -np.inf), middles), is_single=False)
