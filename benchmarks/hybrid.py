@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 import perceptrank as pr
 from perceptrank.deploy.hybrid import learn_weights
@@ -114,7 +115,7 @@ def measure(name: str, normalization: str, whole: pr.QueryStream | None, n_runs:
         for unit, difference in units[n]:
             by_unit.setdefault(unit, []).append(difference)
         each = np.array([np.mean(several) for several in by_unit.values()])
-        half = 1.96 * each.std(ddof=1) / np.sqrt(len(each))
+        half = float(stats.t.ppf(0.975, len(each) - 1)) * each.std(ddof=1) / np.sqrt(len(each))
         ours, theirs = np.mean(means[n], axis=0)
         verdict = "ahead" if each.mean() > half else "behind" if each.mean() < -half else "level"
         print(

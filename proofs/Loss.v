@@ -1,5 +1,5 @@
 (* Lemmas 1 and 1' of docs/theory.md: what a ranking loses is at most the weight of its outranked documents. *)
-From Perceptrank Require Export AdjacentPairs.
+From Perceptrank Require Export Neighbours.
 Require Import Bool.
 
 (* Sums over lists *)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import ir_measures
@@ -21,7 +22,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import perceptrank as pr
-from perceptrank.cli.app import app
+from perceptrank.cli.app import Commands, app
 from perceptrank.cli.making import parse_rates, parse_settings
 from perceptrank.cli.terminal.tables import ProgressBar, announce_compiling
 from perceptrank.stream.validation import ParameterError, check_positive
@@ -411,7 +412,7 @@ import sys
 from typer.main import get_command
 from typer.testing import CliRunner
 from typer.main import get_command
-from perceptrank.cli.app import app
+from perceptrank.cli.app import Commands, app
 runner = CliRunner()
 names = list(get_command(app).commands)
 assert len(names) > 10
@@ -573,7 +574,7 @@ import sys
 from perceptrank.kernels.compiled import on_compile
 compiled = []
 on_compile(compiled.append)
-from perceptrank.cli.app import app
+from perceptrank.cli.app import Commands, app
 app(sys.argv[1:], standalone_mode=False)
 print(len(compiled), file=sys.stderr)
 """
@@ -930,3 +931,22 @@ def test_columns_that_are_left_out_are_told_once(run, tmp_path, monkeypatch):
     make_shop(tmp_path)
     told = run("compare", "day3.parquet", "--algorithm", "slam", "--orders", 2).stderr
     assert told.count("columns of text are no features: category") == 1
+
+
+def test_the_commands_of_a_shops_day_come_first(run):
+    said = run("--help").stdout
+    names = re.findall(r"^│ ([a-z][\w-]*)  ", said, re.M)
+    assert names[:5] == ["learn", "evaluate", "show", "export", "serve"]
+
+
+@pytest.mark.parametrize("name", list(Commands()))
+def test_help_fills_its_lines_and_has_each_panel_once(run, name):
+    said = run(name, "--help", env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).stdout
+    titles = re.findall(r"^╭─ (.*?) ─+╮$", said, re.M)
+    assert len(set(titles)) == len(titles)
+    about = said.partition("╭")[0].splitlines()
+    for line, following in pairwise(line.strip() for line in about):
+        if line and following:
+            assert len(line) + 1 + len(following.split()[0]) > 78, f"{line!r} has room for the next word"
+    whole = {"convert": "csv>", "simulate": "contrary>", "adversary": "margin>"}  # choices that are not cut
+    assert re.search(rf"[ <]{whole.get(name, '')}", said)

@@ -131,7 +131,6 @@ def test_all_that_rank_by_one_vector_fold(stream, make):
         (["clip", "hash:n_features=8"], r"Clip\(3\), which is not linear in each feature, so no .* alike: learn again"),
         ("auto+bins", "depends on the other documents of the query.*export to 'onnx'"),
         ("missing", "Missing.*not linear.*export to 'onnx'"),
-        (pr.ScoreOf(pr.OnlineListNet(transforms="auto")), "the ranker"),
         ("bins", "Bins.*not linear in each feature, so no weights of raw features rank alike: export to 'onnx'"),
     ],
 )

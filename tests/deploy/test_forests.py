@@ -188,10 +188,13 @@ def test_trees_that_look_at_a_score_or_at_transformed_features_are_refused():
     for transforms, said in [
         (
             [now, pr.Trees(n_trees=5, first_fit=20), "running"],
-            "by trees that look at what ScoreOf.* put the trees first",
+            "by trees that look at what ScoreOf.* learn the trees without it",
         ),
         (["running", pr.Trees(n_trees=5, first_fit=20)], r"Trees\(5\) of features after Running.* the other way round"),
-        ([pr.Trees(n_trees=5, first_fit=20), "auto"], "other documents .* export to 'onnx', .* again"),
+        (
+            [pr.Trees(n_trees=5, first_fit=20), "auto"],
+            r"other documents .* export to 'onnx', .* again with transforms=\['trees', 'running'\]",
+        ),
         ([now, "auto"], "other documents of the query, so no weights .* rank alike: learn again with"),
         ([pr.Trees(n_trees=5, first_fit=20), "bins"], "Trees.*functions of all features together"),
     ]:
@@ -199,6 +202,17 @@ def test_trees_that_look_at_a_score_or_at_transformed_features_are_refused():
         for target in ("python", "solr", "vespa"):
             with pytest.raises(ValueError, match=said):
                 pr.deploy.export(model, target)
+
+
+def test_a_score_beside_sparse_features():
+    """Features that are absent are 0 in the exported file, too."""
+    stream = shaped().to_sparse()
+    model = of_score(stream, pr.FixedRanker({NAMES[3]: 0.25, NAMES[0]: -2.0}))
+    for target in ("python", "sql", "vespa", "solr"):
+        check(model, stream, target)
+    names = {}
+    exec(pr.deploy.export(model, "python").text, names)
+    assert names["score"]({}) == names["score"](dict.fromkeys(NAMES, 0.0))
 
 
 def test_trees_that_take_zeros_as_missing_are_refused():

@@ -1,7 +1,5 @@
 """Alarms when losses rise."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -142,7 +140,7 @@ def test_falling_losses_raise_no_alarm():
 
 
 @given(cuts=st.lists(st.integers(0, 400), max_size=4), seed=st.integers(0, 99))
-def test_it_goes_on_as_if_it_had_never_stopped(cuts, seed):
+def test_how_losses_are_cut_makes_no_difference(cuts, seed):
     rng = np.random.default_rng(seed)
     losses = rng.beta(np.repeat([2, 6, 2, 6], 100), 4)
     losses[rng.random(400) < 0.1] = np.nan
@@ -152,29 +150,8 @@ def test_it_goes_on_as_if_it_had_never_stopped(cuts, seed):
     found = []
     for first, last in zip([0, *sorted(cuts)], [*sorted(cuts), 400], strict=True):
         found += parts.add_all(losses[first:last])
-        parts = pr.ChangeDetector.from_document(json.loads(json.dumps(parts.as_document())))
     assert found == expected
-    assert parts.as_document() == whole.as_document() == single.as_document()
-    assert whole.n_values == 400
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"counts": [1.0, 2.0, 0.0, 0.0, 0.0]},
-        {"counts": [9.0, 9.0, 1.0, 1.0, 400.0]},
-        {"counts": [9.0, 9.0, 1.0, 1.0, 0.5]},
-        {"candidates": []},
-        {"down": [-1.0] * CELLS},
-        {"origin": -1},
-        {"false_alarms": 2},
-    ],
-)
-def test_damaged_documents_are_refused(damage):
-    detector = pr.ChangeDetector()
-    detector.add_all([0.1, 0.2, 0.3])
-    with pytest.raises(ValueError, match=r"counts|candidates|down|origin|false_alarms"):
-        pr.ChangeDetector.from_document(detector.as_document() | damage)
+    assert whole.n_values == single.n_values == parts.n_values == 400
 
 
 @pytest.mark.parametrize(

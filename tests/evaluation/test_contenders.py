@@ -180,6 +180,9 @@ def test_validation_chooses_the_candidate_that_is_best_on_it():
     assert found.per_order == next(each for each in alone.standings() if slam.endswith(each.name)).per_order
     with pytest.raises(ValueError, match="'trees' has several candidates: `vali=…`"):
         pr.compare({"trees": [lightgbm()]}, train, test=TEST)
+    empty = pr.QueryStream.from_arrays(np.eye(5), np.zeros(5))
+    with pytest.raises(ValueError, match="no query of `vali` counts for ndcg@10"):
+        pr.compare({"slam": [pr.SlamPerceptron(), pr.SlamPerceptron(learning_rate=2.0)]}, train, vali=empty)
     with pytest.raises(ValueError, match="no learner has several"):
         pr.compare([pr.ListwisePerceptron()], train, vali=vali)
 

@@ -11,11 +11,9 @@ import pytest
 
 import perceptrank as pr
 from perceptrank.cli.reproduce import _rows
-from perceptrank.evaluation.comparing import compare
 from perceptrank.evaluation.plots import three_digits
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
 from perceptrank.paper.curves import running_mean_chart, running_means
-from perceptrank.paper.finished import Finished
 from perceptrank.paper.real_sets import RealSet, find_sets, real_source
 from perceptrank.paper.report.findings import _on_bounds, _on_losses
 from perceptrank.paper.report.page import make_page
@@ -254,44 +252,6 @@ def test_all_folds_are_run_and_their_mean_is_in_the_tables(tmp_path):
         assert row[learner] == found["mean"] == pytest.approx(np.mean(each))
 
 
-def small_source(**changes):
-    stream = pr.separable(40, n_documents=4, n_features=3, label_noise=0.2, seed=1).stream
-    return replace(Source("small", "", lambda seed: stream, 40, 2), **changes)
-
-
-def test_what_was_finished_is_not_run_again(tmp_path, monkeypatch):
-    expected = run_trials(small_source(), [0, 1, 2])
-    calls = []
-
-    def counted(*given, **settings):
-        calls.append(given)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return compare(*given, **settings)
-
-    monkeypatch.setattr("perceptrank.paper.trials.compare", counted)
-    with pytest.raises(KeyboardInterrupt):
-        run_trials(small_source(), [0, 1, 2], finished=Finished(tmp_path / "f", "1"))
-    assert len(list((tmp_path / "f").iterdir())) == 2
-    done, finished = [], Finished(tmp_path / "f", "1")
-    again = run_trials(small_source(), [0, 1, 2], progress=done.append, finished=finished)
-    assert (len(calls), finished.n_found, sum(done)) == (4, 2, 3 * 80)
-    assert again.values.keys() == expected.values.keys()
-    for run, values in expected.values.items():
-        assert np.array_equal(again.values[run], values, equal_nan=True)
-    (tmp_path / "f" / "notes.txt").write_text("mine")
-    (tmp_path / "f" / ".perceptrank-abc").write_text("left by a kill")
-    finished.clear()
-    assert [path.name for path in (tmp_path / "f").iterdir()] == ["notes.txt"]
-
-
-def test_the_same_content_twice_was_not_finished_before(tmp_path):
-    finished = Finished(tmp_path / "f", "1")
-    for name in ("one", "copy"):
-        run_trials(small_source(name=name), [0], finished=finished)
-    assert finished.n_found == 0
-
-
 def test_equal_learners_have_no_first_and_no_last(tmp_path):
     stream = pr.separable(30, n_documents=3, n_features=2, seed=1).stream
     same = pr.QueryStream.from_arrays(np.ones_like(stream.X), stream.relevance, group=[3] * 30)
@@ -317,42 +277,6 @@ def test_the_part_of_a_bound_is_that_of_one_seed():
     (kept, _), (part, _) = _on_bounds(SimpleNamespace(simulated=simulated))
     assert kept == f"{len(checks)} of {len(checks)}"
     assert part == f"{three_digits(100 * max(parts))} %"
-
-
-def test_finished_trials_of_other_settings_data_or_versions_are_not_used(tmp_path):
-    run_trials(small_source(), [0], finished=Finished(tmp_path / "f", "1"))
-    other = pr.separable(40, n_documents=4, n_features=3, label_noise=0.2, seed=2).stream
-    for changes in (
-        {"passes": 1},
-        {"shuffled": False},
-        {"transform": "query-zscore"},
-        {"draw": lambda seed: other},
-    ):
-        finished = Finished(tmp_path / "f", "1")
-        run_trials(small_source(**changes), [0], finished=finished)
-        assert finished.n_found == 0, changes
-    for version, seed, n_found in (("2", 0, 0), ("1", 1, 0), ("1", 0, 1)):
-        finished = Finished(tmp_path / "f", version)
-        run_trials(small_source(), [seed], finished=finished)
-        assert finished.n_found == n_found
-
-
-@pytest.mark.parametrize("damage", [lambda content: content[:1000], lambda content: b"", lambda content: b"x" * 99])
-def test_a_damaged_trial_is_run_again(tmp_path, damage):
-    expected = run_trials(small_source(), [0], finished=Finished(tmp_path / "f", "1"))
-    (path,) = (tmp_path / "f").iterdir()
-    path.write_bytes(damage(path.read_bytes()))
-    finished = Finished(tmp_path / "f", "1")
-    again = run_trials(small_source(), [0], finished=finished)
-    assert finished.n_found == 0
-    run = next(iter(expected.values))
-    assert np.array_equal(again.values[run], expected.values[run], equal_nan=True)
-    assert Finished(tmp_path / "f", "1").load(path.stem, 80) is not None
-
-
-def test_trials_without_room_to_keep_them_are_run_all_the_same(tmp_path):
-    (tmp_path / "f").write_text("a file")
-    assert len(run_trials(small_source(), [0], finished=Finished(tmp_path / "f", "1")).values) > 0
 
 
 @pytest.mark.parametrize(("size", "transform"), [(1.0, None), (1.5, "query-zscore")])

@@ -32,7 +32,7 @@ def test_the_worst_pairs_of_documents_that_have_much_in_common():
     offsets, grades, zeros = dense.offsets, dense.relevance, np.zeros(30)
     gaps, higher, lower = zeros.copy(), zeros.astype(np.int64), zeros.astype(np.int64)
     scratch = np.empty((5, 9)), np.empty((4, 9), np.int64)
-    worst_pairs_pass(False, sparse.X.arrays, grades, offsets, ranker, gaps, higher, lower, *scratch)
+    worst_pairs_pass(False, 0, sparse.X.arrays, grades, offsets, ranker, gaps, higher, lower, *scratch)
     for q, query in enumerate(dense):
         apart = (query.X[:, None] - query.X[None]) @ ranker
         expected = np.where(query.relevance[:, None] > query.relevance, apart, np.inf).min()

@@ -18,7 +18,7 @@ from perceptrank.cli.terminal.streams import complain, discard, finish, prepare
 
 # In the order of the help; perceptrank.cli.NAME has a function of that name.
 _PANELS = {
-    "A shop's day": ("learn", "evaluate", "show", "export", "hybrid", "serve"),
+    "A shop's day": ("learn", "evaluate", "show", "export", "serve", "hybrid"),
     "Clicks and data": ("judge", "position-bias", "split", "convert", "datasets", "rank", "parity", "simulate"),
     "Research and set-up": ("reproduce", "compare", "algorithms", "bound", "adversary", "warm-up", "cite"),
 }
@@ -48,11 +48,13 @@ def _load(name: str) -> Any:
     settings = {"auto_envvar_prefix": "PERCEPTRANK_SERVE"} if name == "serve" else None
     single = typer.Typer(add_completion=False)
     callback = ungrouped(command)
-    single.command(name, cls=Command, context_settings=settings)(callback)
+    paragraphs = (" ".join(paragraph.split()) for paragraph in (command.__doc__ or "").split("\n\n"))
+    single.command(name, cls=Command, help="\n\n".join(paragraphs), context_settings=settings)(callback)
     found: Any = typer.main.get_command(single)
     found.rich_help_panel = _NAMES[name]
     for parameter in found.params:
-        if panel := callback.panels.get(parameter.name):  # type: ignore[attr-defined]
+        panel = callback.panels.get(parameter.name)  # type: ignore[attr-defined]
+        if panel and parameter.param_type_name == "option":
             parameter.rich_help_panel = panel
     return found
 
@@ -112,13 +114,17 @@ class Command(TyperCommand):
 
 
 def _validate_only_what_needs_it(parameters: list[Any]) -> None:
-    """Take text, defaults and options that are not given as they are, and do not call flags <bool> in the help.
+    """Take text, defaults and options that are not given as they are.
 
     Newer versions of typer hand every value to Pydantic, and importing that takes a quarter as long as importing Numba.
+    In the help, flags are not called <bool>, and a list of choices has places to break it at.
     """
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.display_type_rich = lambda **_: None
+        elif "display_type_rich" not in vars(parameter) and hasattr(parameter, "display_type_rich"):
+            shown = parameter.display_type_rich
+            parameter.display_type_rich = lambda shown=shown, **to: (shown(**to) or "").replace("|", " | ")
         descriptor = getattr(parameter, "type_descriptor", None)
         if descriptor is not None:
             parameter.process_value = _quick(parameter, descriptor.annotation)

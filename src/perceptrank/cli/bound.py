@@ -214,13 +214,12 @@ class _Facts:
 
     def _of_top(self) -> str:
         """Say which margin counts for learners that move only what belongs in the first places."""
-        shown = ""
-        for cutoff, (best, diameter) in self.pairs.items():
-            if cutoff:
-                found = f"best margin {best.lower:.6g} to {best.upper:.6g}" if best.separable else "not separable"
-                shown += f"Pairs with a document that belongs in the first {cutoff} places: {found}, D = {diameter:.4g}"
-                shown += " (for listwise without a margin, with violators=uniform or top, and slam).\n"
-        return shown
+        return "".join(
+            f"Pairs with a document that belongs in the first {cutoff} places, which slam moves and listwise without a "
+            f"margin or by uniform or top violators: {best}, D = {diameter:.4g}.\n"
+            for cutoff, (best, diameter) in self.pairs.items()
+            if cutoff
+        )
 
     def __str__(self) -> str:
         sizes = f"R = {self.radius:.4g}, D = {self.diameter:.4g}, v_max = {self.weight_ratio:.4g}"

@@ -206,9 +206,9 @@ def compare(
     With --test or --orders, one pass over each of several random orders, and held-out queries after it; --plot is for
     print then. All queries must fit into memory, or come from one store.
 
-    Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
-
     With --vali, the learning rate of each learner is the one of --learning-rate that ranks these queries best.
+
+    Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
 
     Example: perceptrank compare train.txt --test test.txt --orders 10 --latex table.tex --plot curves.pdf
 

@@ -40,12 +40,10 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments and ours, and write report.html, results.json, figures and curves.
 
-    On a simulated stream, and on every data set below the folder that --data names, with all its folds. If it is
-    interrupted, the same command goes on from the trials that were finished.
+    On a simulated stream, and on every data set below the folder that --data names, with all its folds.
 
     Example: perceptrank reproduce --data ~/letor --out report
     """
-    from perceptrank.paper.finished import Finished
     from perceptrank.paper.real_sets import check_root
     from perceptrank.paper.report.page import check_folder, write_report
     from perceptrank.paper.reproduction import Settings
@@ -57,19 +55,10 @@ def reproduce(
         check_root(data)
     check_folder(out)
     start = time.perf_counter()
-    finished = Finished(out / ".finished", __version__)
-    try:
-        announce_compiling()
-        with _Bars() as bars:
-            result = run(settings, n_threads=n_threads, progress=bars, finished=finished)
-        if finished.n_found:
-            trials = "one trial" if finished.n_found == 1 else f"{finished.n_found} trials"
-            complain(f"{trials} had been finished before, and not run again")
-        page = write_report(result, out, __version__)
-    except KeyboardInterrupt:
-        complain(f"stopped; what was finished is kept in {out}, and the same command goes on from there")
-        raise
-    finished.clear()
+    announce_compiling()
+    with _Bars() as bars:
+        result = run(settings, n_threads=n_threads, progress=bars)
+    page = write_report(result, out, __version__)
     for source in result.left_out:
         complain(f"not used: {source.name}: {source.reason}")
     if data is not None and len(result.streams) == 1:

@@ -42,7 +42,7 @@ class RawSum(ABC):
 
     @property
     def kind(self) -> str:
-        """What the model is, in words."""
+        """Kind of the model, in words."""
         return "a linear model" if self.forest is None else "a linear model and trees"
 
     @property
@@ -241,7 +241,7 @@ def _fold_sum(function: RankingFunction, place: int) -> Folded:
     if folded.forest is not None:
         if (folded.forest.features >= kept).any():
             raise ValueError(
-                f"{function.algorithm} ranks by trees that look at what {form!r} makes: put the trees first"
+                f"{function.algorithm} ranks by trees that look at what {form!r} makes: learn the trees without it"
             )
         forests.append(folded.forest.with_columns(np.arange(len(outputs)), n))
     if added.factor:
@@ -262,7 +262,8 @@ def _fold_sum(function: RankingFunction, place: int) -> Folded:
     if joined is None and not weights.any():
         raise ValueError("all documents have the same score: there is nothing to export")
     if form.learns:
-        notes.append("trees are those that the model has now: export it again when it has learned on")
+        trees = "no tree changes a score yet" if joined is None else "trees are those that the model has now"
+        notes.append(f"{trees}: export it again when it has learned on")
     offsets = np.where(weights == 0.0, 0.0, offsets)
     return Folded(
         function.algorithm,
@@ -271,7 +272,7 @@ def _fold_sum(function: RankingFunction, place: int) -> Folded:
         offsets,
         spreads,
         bias + constant,
-        False,
+        function.is_sparse,
         tuple(dict.fromkeys(notes)),
         joined,
     )
@@ -299,7 +300,10 @@ def refuse(transform: Transform, function: RankingFunction) -> ValueError:
         why = "is not linear in each feature, so no weights of raw features rank alike"
     has_graph = all(leaf.has_graph for step in function.transforms for leaf in step.leaves())
     way = "export to 'onnx', whose graph ranks a whole query, or " if has_graph and not function.is_sparse else ""
+    names = [*(step.name for step in function.transforms if step.learns_grades), "running"]
+    again = f"transforms={names}" if names[1:] else "transforms='running' alone"
+    options = " ".join(f"--transform {name}" for name in names)
     return ValueError(
-        f"{function.algorithm} ranks by features after {transform!r}, which {why}: {way}learn again with "
-        "transforms='running' alone (--transform running of the command learn)"
+        f"{function.algorithm} ranks by features after {transform!r}, which {why}: {way}learn again with {again} "
+        f"({options} of the command learn)"
     )

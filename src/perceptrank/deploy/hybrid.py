@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from perceptrank.transforms.hybrid_scores import HybridScores
 _PASSES = 3  # of the perceptron over the queries to learn from
 _STEPS = 10  # of a clause's share, from 0 to 1
 _ROUNDS = 3  # each of which changes the share of one clause
-_SURE = 0.5  # standard errors by which other weights must be better on the queries learned from
+_MOST_IN_FULL = 3  # clauses of which all shares in these steps are tried, too
+_SURE = 0.25  # standard errors by which other weights must be better on the queries learned from
 _DIGITS = 3
 
 
@@ -93,8 +95,10 @@ def learn_hybrid(
         What is learned, and decides.
     hold_out : float
         Share of the queries to evaluate with, between 0 and 1.
-    margin, confidence : float
-        As for `perceptrank.evaluate`.
+    margin : float
+        Largest acceptable drop of the mean: 0 if the learned weights must be better.
+    confidence : float
+        Confidence level of the interval, between 0 and 1.
     seed : int
         Seed of the draw.
     progress : callable, optional
@@ -176,8 +180,9 @@ def learn_weights(
     """Return weights ≥ 0 that add up to 1, with three digits, for clauses whose scores are normalized.
 
     The listwise perceptron, with weights ≥ 0 of standardized scores, which fold into weights of the scores, takes a few
-    passes over the queries. From there the share of one clause at a time is moved in steps of a tenth. Other weights
-    are taken only if they are better in the mean of the measure by half a standard error of the differences.
+    passes over the queries. Then the share of one clause at a time is moved in steps of a tenth; of up to three clauses
+    all weights that are tenths are tried, too. Other weights are taken only if they are better in the mean of the
+    measure by a quarter of a standard error of the differences.
 
     Parameters
     ----------
@@ -215,9 +220,16 @@ def learn_weights(
         elif turn:
             break
         candidates = [_with_share(best, j, step / _STEPS) for j in range(d) for step in range(_STEPS + 1)]
+        candidates += _grid(d) if turn == 0 else []
         if progress is not None:
             progress(turn + 1, _ROUNDS + 1)
     return best
+
+
+def _grid(d: int) -> list[Floats]:
+    """Return all weights of a few clauses that are multiples of a step and add up to 1."""
+    tried = product(range(_STEPS + 1), repeat=d) if d <= _MOST_IN_FULL else ()
+    return [np.array(steps) / _STEPS for steps in tried if sum(steps) == _STEPS]
 
 
 def _with_share(weights: Floats, j: int, share: float) -> Floats:

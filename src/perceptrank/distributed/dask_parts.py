@@ -1,4 +1,4 @@
-"""Shards of Dask collections: DataFrames and arrays with their queries brought together, bags, delayed streams."""
+"""Shards of Dask collections: DataFrames with their queries brought together, bags, delayed streams."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ import numpy as np
 
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.columns import CLICKED, PLACE
-from perceptrank.stream.frames import make_frame
 from perceptrank.stream.query_stream import QueryStream
 
 _ORDER = "__perceptrank_order__"
@@ -61,15 +60,11 @@ class DelayedShard:
 
 
 def dask_shards(parts: Any, shards: int | None, *, assume_grouped: bool, options: dict[str, Any]) -> list[DelayedShard]:
-    """Return the shards of a Dask DataFrame, of arrays (X, relevance, qid), of a bag, or of delayed streams."""
-    if isinstance(parts, tuple) and len(parts) == 3 and all(hasattr(part, "chunks") for part in parts):
-        parts, options = _frame_of_arrays(*parts), {"qid": "qid", "relevance": "relevance"} | options
-        if "features" in options:
-            raise TypeError("features applies to data frames only: select the columns of X")
+    """Return the shards of a Dask DataFrame, of a bag, or of delayed streams."""
     if hasattr(parts, "npartitions") and hasattr(parts, "columns"):
         return _frame_shards(parts, shards, assume_grouped, options)
-    if hasattr(parts, "chunks"):
-        raise TypeError("arrays must be given as (X, relevance, qid)")
+    if any(hasattr(part, "chunks") for part in (parts if isinstance(parts, tuple | list) else [parts])):
+        raise TypeError("Dask arrays must be made a DataFrame with the columns qid and relevance: to_dask_dataframe()")
     if options or shards is not None:
         names = ", ".join([*options, *(["shards"] if shards is not None else [])])
         raise TypeError(f"{names} cannot be given with a bag or with delayed streams: repartition it first")
@@ -163,30 +158,3 @@ def _check_grouped(parts: list[Any], qid: str) -> None:
 def _queries_of(frame: Any, qid: str) -> list[Any]:
     queries: list[Any] = frame[qid].unique().tolist()
     return queries
-
-
-def _frame_of_arrays(X: Any, relevance: Any, qid: Any) -> Any:
-    """Return a Dask DataFrame of arrays with one row per document."""
-    import dask.dataframe as dd
-    from dask import delayed
-
-    if X.ndim != 2 or relevance.ndim != 1 or qid.ndim != 1:
-        raise ValueError(
-            f"X must have two dimensions, relevance and qid one, got {X.ndim}, {relevance.ndim}, {qid.ndim}"
-        )
-    if np.isnan(X.shape).any():
-        X, relevance, qid = (array.compute_chunk_sizes() for array in (X, relevance, qid))
-    if not len(X) == len(relevance) == len(qid):
-        raise ValueError(f"X, relevance and qid must be of one length, got {len(X)}, {len(relevance)} and {len(qid)}")
-    X = X.rechunk({1: -1})
-    rows = X.chunks[0]
-    relevance, qid = relevance.rechunk((rows,)), qid.rechunk((rows,))
-    blocks = zip(X.to_delayed()[:, 0], relevance.to_delayed(), qid.to_delayed(), strict=True)
-    frames = [delayed(_frame_of_block)(*block) for block in blocks]
-    meta = _frame_of_block(np.zeros((0, X.shape[1]), X.dtype), np.zeros(0, relevance.dtype), np.zeros(0, qid.dtype))
-    return dd.from_delayed(frames, meta=meta, verify_meta=False)
-
-
-def _frame_of_block(X: Any, relevance: Any, qid: Any) -> Any:
-    features = {f"f{j + 1}": X[:, j] for j in range(X.shape[1])}
-    return make_frame({"qid": qid, "relevance": relevance, **features}, "pandas")

@@ -159,8 +159,7 @@ def learn(
         One of these. A list of files (LETOR text, Parquet, stores, tables), which workers read under these names: each
         is a shard, and what two of them have of one query is learned as two, with a warning. A list of `QueryStream`s,
         each a shard; they are sent to workers in every epoch. A Dask DataFrame with the columns `qid` and `relevance`,
-        partitioned in any way. Dask arrays (X, relevance, qid). A Dask bag of `QueryStream`s, or a list of delayed
-        ones, each partition a shard.
+        partitioned in any way. A Dask bag of `QueryStream`s, or a list of delayed ones, each partition a shard.
     client : distributed.Client, Executor, or None
         Where to learn. None is this process.
     epochs : int
@@ -178,7 +177,7 @@ def learn(
         Folder to keep the ranker in after each epoch. If it has that of the same run, learning goes on from there: the
         result is that of a run that never stopped.
     assume_grouped : bool
-        No query of a Dask DataFrame or of Dask arrays is in two partitions: there is no shuffle, and it is checked.
+        No query of a Dask DataFrame is in two partitions: there is no shuffle, and it is checked.
     timeout : float, optional
         Seconds after which to give up if no shard was finished meanwhile.
     traces : bool

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import FloatRows, Floats
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import ParameterError, as_number
@@ -144,11 +143,9 @@ class ChangeDetector:
     probability that there is ever an alarm is at most `false_alarms`. Losses may fall, as those of a learner do, and
     need be neither independent nor of one distribution. After an alarm the test begins anew, with the same probability.
 
-    A value takes some microseconds, and the state about 4 log2(n) times 64 numbers; `as_document` has all of it, to go
-    on as if it had never stopped.
+    A value takes some microseconds, and the state about 4 log2(n) times 64 numbers.
 
     - `loss`, `losses`: numbers from 0 to 1; NaN for queries that are left out.
-    - `document`: what `as_document` returned.
 
     Parameters
     ----------
@@ -222,42 +219,6 @@ class ChangeDetector:
         change = Change(alarm, since, float((counts[SUM] - after) / start), float(after / (n - start)))
         self._origin, self._state = alarm + 1, _start()
         return change
-
-    def as_document(self) -> dict[str, Any]:
-        """Return settings and state as plain values, for a file."""
-        counts, down, candidates, wealth = self._state
-        alive = int(counts[ALIVE])
-        return {
-            "false_alarms": self.false_alarms,
-            "tolerance": self.tolerance,
-            "origin": self._origin,
-            "counts": counts.tolist(),
-            "down": down.tolist(),
-            "candidates": candidates[:alive].ravel().tolist(),
-            "wealth": wealth[:alive].ravel().tolist(),
-        }
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> ChangeDetector:
-        """Restore a detector, to go on as if it had never stopped."""
-        detector = cls(document["false_alarms"], tolerance=document["tolerance"])
-        detector._origin = whole_number("origin", document["origin"])
-        counts, down, candidates, wealth = detector._state
-        counts[:] = finite_numbers("counts", document["counts"], len(counts))
-        whole = counts[[SEEN, VALUES, ALIVE]]
-        is_wrong = (counts < 0).any() or (whole % 1 != 0).any() or counts[VALUES] > counts[SEEN]
-        if is_wrong or counts[ALIVE] > N_CANDIDATES:
-            raise ValueError(f"counts are none that a change detector can have: {document['counts']}")
-        alive = int(counts[ALIVE])
-        down[:] = finite_numbers("down", document["down"], N_CELLS)
-        candidates[:alive] = finite_numbers("candidates", document["candidates"], 2 * alive).reshape(alive, 2)
-        wealth[:alive] = finite_numbers("wealth", document["wealth"], N_CELLS * alive).reshape(alive, N_CELLS)
-        starts = candidates[:alive, 0]
-        if (starts % 1 != 0).any() or not ((starts > 0) & (starts <= counts[VALUES])).all():
-            raise ValueError("candidates must be whole numbers of values so far")
-        if (down < 0).any() or (wealth < 0).any() or (candidates < 0).any():
-            raise ValueError("down, candidates and wealth must not be negative")
-        return detector
 
 
 def _start() -> Watching:

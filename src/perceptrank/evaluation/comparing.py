@@ -184,7 +184,10 @@ def _means(orders: list[dict[str, Any]], vali: Blocks, measure: Measure, n_threa
     from perceptrank.evaluation.holdout import trace_rankings
 
     traces = trace_rankings(orders, split_blocks(vali, names_known(orders[0])), [measure], n_threads)
-    return {name: float(np.mean([order[name].mean(measure) for order in traces])) for name in traces[0]}
+    means = {name: float(np.mean([order[name].mean(measure) for order in traces])) for name in traces[0]}
+    if np.isnan(list(means.values())).any():
+        raise ValueError(f"no query of `vali` counts for {measure}: it leaves out all of them")
+    return means
 
 
 def _named_failure(name: str, error: Exception) -> Exception:

@@ -1,4 +1,4 @@
-"""What can be compared: learners, models that are fitted to all queries at once, and whatever scores documents."""
+"""Contenders of a comparison: learners, models that are fitted to all queries at once, and what only ranks."""
 
 from __future__ import annotations
 

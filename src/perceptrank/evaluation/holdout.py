@@ -114,7 +114,8 @@ def evaluate(
     >>> result.may_go_live, result.verdict.split(":")[:2]
     (True, ['Yes', ' new may replace now'])
     """
-    if not isinstance(ranker, Mapping) and (hasattr(ranker, "predict") or not isinstance(ranker, Iterable)):
+    ranks = any(hasattr(ranker, method) for method in ("scores", "predict", "__call__"))
+    if ranks or not isinstance(ranker, Iterable):
         ranker = as_scorer("ranker", ranker)
         blocks, chosen = _choose(stream, measures, names_known({"": ranker}))
         if by is not None:

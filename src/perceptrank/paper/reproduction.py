@@ -13,7 +13,6 @@ from perceptrank.io.names import printable
 from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, MEASURES
 from perceptrank.paper.curves import depends_on_rate, rate_chart, running_mean_chart
-from perceptrank.paper.finished import Finished
 from perceptrank.paper.real_sets import LeftOut, as_text, find_sets, real_source
 from perceptrank.paper.simulated import Simulated, loss_by_rate_chart, loss_chart, run_simulated, simulated_source
 from perceptrank.paper.trials import Source, Trials, Tuned, run_trials, tune
@@ -110,13 +109,7 @@ def mean_of_folds(streams: list[StreamResult], measure: str, learner: str) -> Fl
 Progress = Callable[[str, int, int], object]
 
 
-def reproduce(
-    settings: Settings,
-    *,
-    n_threads: int | None = None,
-    progress: Progress | None = None,
-    finished: Finished | None = None,
-) -> Reproduction:
+def reproduce(settings: Settings, *, n_threads: int | None = None, progress: Progress | None = None) -> Reproduction:
     """Run all experiments; `progress` is called with a stream's name, the number of queries done, and their total."""
     sets, left_out = find_sets(settings.data) if settings.data is not None else ([], [])
 
@@ -129,7 +122,7 @@ def reproduce(
             if progress is not None:
                 progress(source.name, done, n_trials * source.n_rounds)
 
-        return {"n_threads": n_threads, "progress": on_queries, "finished": finished}
+        return {"n_threads": n_threads, "progress": on_queries}
 
     source, seeds = simulated_source(500, 5 if settings.quick else 40), settings.seeds
     results = [_simulated(settings, run_simulated(source, seeds, **common(source, len(seeds))))]

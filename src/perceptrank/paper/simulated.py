@@ -12,7 +12,6 @@ from perceptrank.learners.learner import Learner
 from perceptrank.measures import parse
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, SLAM_AS_IN_THE_PAPER, Contender, Run
 from perceptrank.paper.curves import join_names, plotted_rounds, with_spread
-from perceptrank.paper.finished import Finished
 from perceptrank.paper.trials import Progress, Source, Trials, no_progress, run_trials, tune
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.theory import Theorem, bounds, diameter, radius
@@ -102,7 +101,6 @@ def run_simulated(
     *,
     n_threads: int | None = None,
     progress: Progress = no_progress,
-    finished: Finished | None = None,
 ) -> Simulated:
     """Run all contenders, the listwise perceptron's last iterate, and Algorithm 2 at the rate of the paper's proof."""
     streams = [source.draw(seed) for seed in seeds]
@@ -117,7 +115,7 @@ def run_simulated(
         last = {Run(LAST_ITERATE.name, MEASURE, rate): LAST_ITERATE.make(MEASURE, rate) for rate in RATES}
         return {paper: SLAM_AS_IN_THE_PAPER.make(MEASURE, paper.rate)} | last
 
-    trials = run_trials(source, seeds, extra, n_threads=n_threads, progress=progress, finished=finished)
+    trials = run_trials(source, seeds, extra, n_threads=n_threads, progress=progress)
     best = {tuned.contender.name: tuned.hindsight for tuned in tune(trials, MEASURE)}
 
     def bounds_of(theorem: Theorem, *, by_radius: bool = False) -> list[float]:

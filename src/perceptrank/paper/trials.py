@@ -16,7 +16,6 @@ from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES, Contender, Run, all_runs
-from perceptrank.paper.finished import Finished
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import dense
 from perceptrank.transforms.registry import make_transforms
@@ -93,28 +92,17 @@ def run_trials(
     *,
     n_threads: int | None = None,
     progress: Progress = no_progress,
-    finished: Finished | None = None,
 ) -> Trials:
-    """Run every contender, and extra learners, on a source, once per seed, unless that is finished already."""
+    """Run every contender, and extra learners, on a source, once per seed."""
     rows: dict[Run, list[Floats]] = {}
     for seed in seeds:
         runs = all_runs() | extra()
         learners = {_name(run): learner for run, learner in runs.items()}
-        key = "" if finished is None else finished.key(source, seed, learners)
-        values = None if finished is None else finished.load(key, source.n_rounds)
-        if values is not None:
-            progress(source.n_rounds)
-        else:
-            traces = _learn(learners, source.blocks(seed), n_threads, progress)
-            values = {}
-            for run in runs:
-                contender = CONTENDERS.get(run.learner)
-                for measure in [run.measure] if contender is None or contender.takes_measure else MEASURES:
-                    values[run._replace(measure=measure)] = traces[_name(run)].values(measure)
-            if finished is not None:
-                finished.keep(key, values)
-        for run, row in values.items():
-            rows.setdefault(run, []).append(row)
+        traces = _learn(learners, source.blocks(seed), n_threads, progress)
+        for run in runs:
+            contender = CONTENDERS.get(run.learner)
+            for measure in [run.measure] if contender is None or contender.takes_measure else MEASURES:
+                rows.setdefault(run._replace(measure=measure), []).append(traces[_name(run)].values(measure))
     return Trials(source, list(seeds), {run: np.stack(several) for run, several in rows.items()})
 
 

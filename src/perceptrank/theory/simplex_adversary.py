@@ -20,7 +20,18 @@ from perceptrank.theory.theorem import AnyComparator, Comparator, largest_lost, 
 def simplex_rounds(
     radius: float, n_documents: int = 2, *, margin: float | None = None, comparator: AnyComparator | None = None
 ) -> int:
-    """Return how many rounds any deterministic learner loses in `play_simplex`, whose parameters these are.
+    """Return how many rounds of `play_simplex` any deterministic learner loses.
+
+    Parameters
+    ----------
+    radius : float > 0
+        Norm R of every document.
+    n_documents : int
+        Number of documents of a query, at least 2.
+    margin : float > 0, optional
+        Margin of the stream, U = 1 / margin and L = 0; give this or `comparator`.
+    comparator : Comparator or (U, L), optional
+        Norm of a fixed ranker, and its cumulative surrogate.
 
     Examples
     --------
@@ -48,17 +59,17 @@ def play_simplex(
 ) -> Game:
     """Play the game of the simplex: as many rounds as some ranker of norm U and surrogate L allows, each lost in full.
 
-    For two documents, no deterministic learner that is given U and L can be made to lose more: this is the minimax
-    value. The other parameters are those of `play`.
+    For two documents this is the minimax value: there are learners that cannot be made to lose more. The other
+    parameters are those of `simplex_rounds`.
 
     Parameters
     ----------
     ranker : learner
         It must accept documents with n_documents - 1 features for each round.
-    margin : float > 0, optional
-        Margin of the stream, U = 1 / margin and L = 0; give this or `comparator`.
-    comparator : Comparator or (U, L), optional
-        Norm of a fixed ranker, and its cumulative surrogate.
+    rounds : int, optional
+        A smaller number of rounds.
+    measure : str or Measure
+        "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class Filling(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What scores as weights of outputs do that are a score, or leaves of trees, perhaps beside the features."""
+    """A forest or another ranker that scores as weights of outputs do, those of features left out."""
 
     keeps: bool  # True if the features are the first outputs; their weights are then apart from this
     forest: Forest | None = None  # trees, whose leaves have what these add to the score; None if there are none

@@ -62,6 +62,7 @@ class HybridScores(Transform):
     def apply(self, X: Features, offsets: Ints) -> Features:
         X, offsets = as_grouped(X, offsets)
         outputs = np.zeros_like(X)
+        normalize = _NORMALIZERS[self.engine, self.normalization]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scores = X.astype(np.float32) + np.float32(0.0)  # no -0
             for start, stop in pairwise(offsets.tolist()):
@@ -69,14 +70,10 @@ class HybridScores(Transform):
                     returned = np.flatnonzero(~np.isnan(X[start:stop, j]))
                     if len(returned):
                         hits = returned[np.argsort(-column[returned], kind="stable")]
-                        outputs[start + hits, j] = self.normalize(column[hits])
+                        outputs[start + hits, j] = normalize(column[hits], self.rank_constant)
         if not (np.isfinite(outputs).all() and np.isfinite(scores[~np.isnan(X)]).all()):
             raise ValueError("scores of clauses must be finite in float32, and so must what the engine makes of them")
         return outputs
-
-    def normalize(self, falling: Any) -> Any:
-        """Return what the engine makes of the scores of one clause, which are float32 and in falling order."""
-        return _NORMALIZERS[self.engine, self.normalization](falling, self.rank_constant)
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return a bound: a normalized score is at most 1, but for z-scores."""
@@ -137,6 +134,7 @@ def _sum(values: Any) -> float:
     return float(np.cumsum(values)[-1])
 
 
+# What an engine makes of the scores of one clause, which are float32 and in falling order, given the rank constant.
 _NORMALIZERS: dict[tuple[str, str], Callable[[Any, int], Any]] = {
     ("opensearch", "min_max"): _opensearch_min_max,
     ("opensearch", "l2"): _opensearch_l2,

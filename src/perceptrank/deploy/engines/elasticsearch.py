@@ -24,7 +24,7 @@ _NO_PLUGIN = ("no handler found", "incorrect http method", "invalid index name",
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticsearchModel(FloatModel):
-    """The body of a request that makes a model of a feature set: a linear one, or of bins one of trees.
+    """The body of a request that makes a model of a feature set: a linear one, or of bins and trees one of trees.
 
     Or, as the other part, a draft of the feature set. Options are those of `FloatModel`.
     """

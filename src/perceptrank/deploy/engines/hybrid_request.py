@@ -22,7 +22,7 @@ _KNOWN = (
 
 
 class HybridRequest(NamedTuple):
-    """What a file with weights says."""
+    """A file with the weights of a hybrid query."""
 
     scores: HybridScores
     weights: list[float] | None  # None if it has none: they are equal

@@ -26,7 +26,7 @@ SLACK = np.float32(1e-6)  # of RegressionTreeNode
 
 @dataclass(frozen=True, kw_only=True)
 class SolrModel(FloatModel):
-    """A `LinearModel` for the model store, or of bins a `MultipleAdditiveTreesModel`.
+    """A `LinearModel` for the model store, or of bins and trees a `MultipleAdditiveTreesModel`.
 
     Or, as the other part, a draft of its features for the feature store. Other options are those of
     `FloatModel`.

@@ -1,5 +1,7 @@
 """Write tables: a stream as CSV, or the rows of a table to several, with whatever their columns hold."""
 
+import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -12,19 +14,20 @@ from perceptrank.stream.query_stream import QueryStream
 
 def copy_rows(table: DelimitedTable, parts: Mapping[str, int], paths: Sequence[str]) -> list[int]:
     """Copy each row to the file of its query's part, and the header to all; return how many rows each file has."""
-    counts: dict[int, int] = {}
-    style: Any = "necessary" if table.columns.format == "csv" else "never"
+    counts = [0] * len(paths)
+    is_csv = table.columns.format == "csv"  # TSV has no quotes
+    quoting: Any = {"quotechar": '"'} if is_csv else {"quotechar": None, "quoting": csv.QUOTE_NONE}
     with ExitStack() as stack:
         replaced = [stack.enter_context(replaced_file(path)) for path in paths]
         files = [stack.enter_context(compressed_file(*pair)) for pair in zip(replaced, paths, strict=True)]
-        for frame in table.texts(table.header):
-            numbers = [parts[qid] for qid in frame[table.columns.roles["qid"]]]
-            for number, file in enumerate(files):
-                rows = frame.filter([here == number for here in numbers])
-                text = rows.write_csv(separator=table.delimiter, quote_style=style, include_header=number not in counts)
-                file.write(text.encode())
-                counts[number] = counts.get(number, 0) + len(rows)
-    return list(counts.values())
+        for qid, cells in table.records():
+            text = io.StringIO()
+            writer = csv.writer(text, delimiter=table.delimiter, lineterminator="\n", **quoting)
+            writer.writerow(cells)
+            for number in range(len(paths)) if qid is None else [parts[qid]]:
+                files[number].write(text.getvalue().encode())
+                counts[number] += qid is not None
+    return counts
 
 
 def write_csv(blocks: Iterator[QueryStream], path: str) -> None:

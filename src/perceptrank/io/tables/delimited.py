@@ -137,6 +137,13 @@ class DelimitedTable:
             frame = self._parse_texts(chunk, dict.fromkeys([qid, column], import_polars().String))
             yield frame[qid].to_list(), frame[column].to_list()
 
+    def records(self) -> Iterator[tuple[str | None, list[str]]]:
+        """Yield the header and all rows that are not blank, each with its query; the header has none."""
+        yield None, self.header
+        j = self.header.index(self._roles["qid"])
+        for chunk in self._chunks(None):
+            yield from ((cells[j], cells) for _, cells in islice(self._records(chunk), 1, None) if cells)
+
     def texts(self, names: list[str], progress: Progress | None = None) -> Iterator[Any]:
         """Read columns as data frames of texts."""
         for chunk in self._chunks(progress):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ NEVER, ZERO, NAN, GOES_LEFT = 0, 1, 2, 4
 _ALMOST_ZERO = 1e-35  # what LightGBM takes as zero
 
 Nodes = tuple[Ints, Ints, Floats, Ints, Ints, Ints]  # of a forest, as kernels take them
-Node = TypeVar("Node")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +54,8 @@ class Forest:
     - `X`: documents, an array of shape (documents, features).
     - `values`: a number for each leaf.
     - `plain`: what `as_plain` returned.
+    - `columns`, `n_features`: of each column, which one it becomes, and how many there are then.
+    - `leaf`, `split`: functions that make something of a leaf's value, and of a node and what its children became.
 
     Examples
     --------
@@ -165,7 +166,7 @@ class Forest:
         np.maximum.at(highs, owners, self.values)
         return lows, highs
 
-    def nested(self, leaf: Callable[[float], Node], split: Callable[[int, float, Node, Node], Node]) -> list[Node]:
+    def nested(self, leaf: Callable[[float], Any], split: Callable[[int, float, Any, Any], Any]) -> list[Any]:
         """Make each tree: of the value of each leaf, and of feature, threshold, left and right of each node."""
         features, thresholds = self.features.tolist(), self.thresholds.tolist()
         left, right = self.left.tolist(), self.right.tolist()

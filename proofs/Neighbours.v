@@ -1,4 +1,4 @@
-(* Adjacent pairs suffice: what a list loses in DCG is at most a sum over its adjacent pairs in the wrong order. *)
+(* Neighbours suffice: what a list loses in DCG is at most a sum over its neighbours in the wrong order. *)
 From Perceptrank Require Export Sums.
 
 (* s maps the places 0, ..., m - 1 one to one to themselves. *)
@@ -64,7 +64,7 @@ Proof.
 Qed.
 
 (* s sorts the relevances a, best first; B_q is the sum of the discounts of places 0, ..., q. *)
-Theorem adjacent_pairs_suffice m discount a s : permutes m s ->
+Theorem neighbours_suffice m discount a s : permutes m s ->
   (forall i j, (i <= j)%nat -> (j < m)%nat -> a (s j) <= a (s i)) ->
   (forall p, (p < m)%nat -> 0 <= discount p) ->
   dcg m discount (fun p => a (s p)) - dcg m discount a <= sum (m - 1) (fun q => sum (S q) discount * rise a q).
@@ -94,13 +94,13 @@ Proof.
   - rewrite !Nat.min_r by lia. lra.
 Qed.
 
-Theorem adjacent_pairs_suffice_at_k m k discount a s : permutes m s ->
+Theorem neighbours_suffice_at_k m k discount a s : permutes m s ->
   (forall i j, (i <= j)%nat -> (j < m)%nat -> a (s j) <= a (s i)) ->
   (forall p, (p < m)%nat -> 0 <= discount p) ->
   dcg m (cut k discount) (fun p => a (s p)) - dcg m (cut k discount) a
     <= sum (m - 1) (fun q => sum (min (S q) k) discount * rise a q).
 Proof.
-  intros Perm Sorted D. eapply Rle_trans; [apply (adjacent_pairs_suffice m (cut k discount) a s Perm Sorted)|].
+  intros Perm Sorted D. eapply Rle_trans; [apply (neighbours_suffice m (cut k discount) a s Perm Sorted)|].
   - intros p P. unfold cut. destruct (_ <? _); [auto|lra].
   - apply Req_le, sum_ext; intros q _. now rewrite sum_cut.
 Qed.
