@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 HOME = ROOT / ".cache" / "pythons"
-NEEDED = [".[dask,duckdb,onnx,parquet,plot,sklearn,tables,zstd]", "hypothesis", "ir-measures", "pandas", "pytest"]
+NEEDED = [".[dask,duckdb,onnx,parquet,plot,sklearn,tables,trees,zstd]", "hypothesis", "ir-measures", "pandas", "pytest"]
 TESTS = [
     "tests/cli",
     "tests/stream",
