@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from support.pages import PAGES, ROOT, blocks_of
 from support.shop import make_shop
@@ -68,6 +69,37 @@ def test_what_is_picked_is_beaten_by_none(tmp_path):
 
 
 @pytest.mark.engine
+def test_clicks_decide_and_the_debiased_ones_win(tmp_path):
+    said = run("learn_from_clicks.py", tmp_path, "--save", "clicks.json")
+    rows = re.findall(r"^ (\d) [\d,]+ (clicks as grades|debiased clicks) (\S+) \(.*?\) (\S+) (0\.\d+) $", said, re.M)
+    assert [(int(week), name) for week, name, *_ in rows] == [
+        (week, name) for week in (1, 2, 3) for name in ("clicks as grades", "debiased clicks")
+    ]
+    for naive, debiased in zip(rows[::2], rows[1::2], strict=True):
+        assert float(debiased[2]) > float(naive[2])  # as the clicks see it
+        assert float(debiased[4]) > float(naive[4])  # and in truth
+    assert rows[1][3] == "yes"
+    old, name, new = re.search(r"ranker has (0\.\d+), and the live one, (\S+), has (0\.\d+)\.", said).groups()
+    assert float(new) > float(old) + 0.2
+    assert pr.load(tmp_path / name).n_queries > 0
+
+
+@pytest.mark.engine
+def test_trees_win_late_and_their_leaves_follow_users(tmp_path):
+    pytest.importorskip("lightgbm")
+    said = run("grow_trees.py", tmp_path, "--save", "trees.json")
+    found = re.findall(r"^ (linear|linear with trees) (0\.\d+) (0\.\d+) (0\.\d+) $", said, re.M)
+    values = {name: np.array(means, float) for name, *means in found}
+    gained = values["linear with trees"] - values["linear"]
+    assert gained[0] == 0  # before the first fit
+    assert 0.02 < gained[1] < gained[2]
+    old, new = (re.search(rf"^ {name} (0\.\d+) (0\.\d+) $", said, re.M) for name in ("trees as .*?", "leaves that .*?"))
+    assert float(new[1]) > float(old[1]) + 0.1
+    assert float(new[2]) > float(new[1])
+    assert pr.load(tmp_path / "trees.json").n_queries == 2000
+
+
+@pytest.mark.engine
 def test_the_perceptron_keeps_its_promise(tmp_path):
     pytest.importorskip("matplotlib")
     said = run("teach_the_perceptron.py", tmp_path, "--rounds", "120", "--plot", "lesson.svg")
@@ -84,7 +116,7 @@ def test_the_perceptron_keeps_its_promise(tmp_path):
     ElementTree.parse(tmp_path / "lesson.svg")
 
 
-@pytest.mark.parametrize("name", ["daily_cycle.py", "compare_and_pick.py", "teach_the_perceptron.py"])
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
 def test_scripts_are_short_and_say_what_they_do(name, tmp_path):
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     assert len(text.splitlines()) < 120
@@ -97,6 +129,8 @@ def test_scripts_are_short_and_say_what_they_do(name, tmp_path):
     [
         ("daily_cycle.py", "--days", "0", "--days must be a whole number >= 1, got 0"),
         ("daily_cycle.py", "--confidence", "2", "--confidence must be between 0 and 1, got 2.0"),
+        ("learn_from_clicks.py", "--lists", "99", "--lists must be a whole number >= 100, got 99"),
+        ("grow_trees.py", "--queries", "1999", "--queries must be a whole number >= 2000, got 1999"),
         ("compare_and_pick.py", "--queries", "-5", "--queries must be a whole number >= 1, got -5"),
         ("compare_and_pick.py", "--save", "nowhere/x.json", "--save must be a file of a folder that exists, got"),
         ("teach_the_perceptron.py", "--documents", "1", "--documents must be a whole number >= 2, got 1"),
