@@ -33,7 +33,7 @@ _MEASURE = "ndcg"
 
 @dataclass(frozen=True)
 class Moment:
-    """What had been learned of the followed query after a number of lists.
+    """Rankings of the followed query after a number of lists.
 
     `shown` is how often the query had been shown, `clicked` the clicks of each product.
     """

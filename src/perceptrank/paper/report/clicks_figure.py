@@ -1,4 +1,4 @@
-"""What two learners make of the same clicks, drawn: one query as each ranks it, and their losses so far."""
+"""Drawings of what two learners make of the same clicks: one query as each ranks it, and their losses so far."""
 
 from html import escape
 from itertools import pairwise
