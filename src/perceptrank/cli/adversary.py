@@ -146,11 +146,7 @@ def _play_margin(algorithm: str, learner: "pr.Learner", margin: float, n_documen
         raise ValueError("--version margin needs a measure without a cut-off if violators are weighted by places")
     rho = float(learner.relative_margin or 0.0)
     costly = pr.theory.costly_stream(
-        learner.violators,
-        relative_margin=rho,
-        margin=margin,
-        n_documents=n_documents,
-        measure=learner.measure,
+        learner.violators, relative_margin=rho, margin=margin, n_documents=n_documents, measure=learner.measure
     )
     name = str(pr.parse(learner.measure))
     trace = learner.learn(costly.stream, name)

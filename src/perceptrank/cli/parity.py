@@ -26,8 +26,7 @@ def parity(
         ),
     ] = None,
     queries: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of queries to rank; by default all, or 200 with a live engine."),
+        int | None, typer.Option(min=1, help="Number of queries to rank; by default all, or 200 with a live engine.")
     ] = None,
     tolerance: Annotated[
         float | None,

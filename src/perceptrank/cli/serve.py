@@ -90,8 +90,7 @@ def serve(
         ),
     ] = None,
     data: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="Folder of the logs and snapshots; created if missing."),
+        Path, typer.Option(metavar="DIR", help="Folder of the logs and snapshots; created if missing.")
     ] = Path("perceptrank-data"),
     database: Annotated[
         str | None,
@@ -153,8 +152,7 @@ def serve(
         ),
     ] = False,
     rate_limit: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Requests per second allowed per token; by default unlimited."),
+        float | None, typer.Option(metavar="N", help="Requests per second allowed per token; by default unlimited.")
     ] = None,
     add_token: Annotated[
         str | None,

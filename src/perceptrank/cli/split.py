@@ -26,11 +26,7 @@ By = StrEnum("By", "query time")
 
 def split(
     *,
-    out: Annotated[
-        list[str],
-        typer.Option(help="File or store for one part; give two or more."),
-        Writes(What.data),
-    ],
+    out: Annotated[list[str], typer.Option(help="File or store for one part; give two or more."), Writes(What.data)],
     fraction: Annotated[
         list[float], typer.Option(help="Share of queries in a part, once for each but the last, which has the rest.")
     ],

@@ -1,7 +1,5 @@
 """Simulated impressions: graded queries are ranked, shown and clicked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,14 +75,7 @@ def simulate_clicks(
     """
     return QueryStream.concatenate(
         scan_simulated_clicks(
-            stream,
-            user,
-            ranker=ranker,
-            policy=policy,
-            n=n,
-            impressions=impressions,
-            shown_only=shown_only,
-            seed=seed,
+            stream, user, ranker=ranker, policy=policy, n=n, impressions=impressions, shown_only=shown_only, seed=seed
         )
     )
 

@@ -1,7 +1,5 @@
 """The interface of targets: what a model can be exported to, with the engines that know missing values."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A client of the service, which needs nothing but the standard library."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The log of a ranker and the two threads behind it: one logs answers, the other learns from what was logged."""
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """Several named rankers in one process, each with a folder of its own."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path

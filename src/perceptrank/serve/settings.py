@@ -1,7 +1,5 @@
 """Settings of rankers, and limits of requests."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields
 

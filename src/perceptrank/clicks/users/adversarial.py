@@ -1,7 +1,5 @@
 """Adversaries, whose clicks mislead, and mixtures of users."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

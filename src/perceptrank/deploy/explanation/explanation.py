@@ -1,7 +1,5 @@
 """Explanations of models: weights in words and in raw units, importance, changes and contributions."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

@@ -137,13 +137,7 @@ async def _take_answers(
 
 
 @endpoint(
-    "POST",
-    "/learn",
-    "feedback",
-    request=LearnRequest,
-    response=Acknowledgement,
-    takes_several=True,
-    takes_lines=True,
+    "POST", "/learn", "feedback", request=LearnRequest, response=Acknowledgement, takes_several=True, takes_lines=True
 )
 async def learn(backend: Backend, request: Request) -> Response:
     """Learn from a query and its answer, or from JSON lines of them."""
