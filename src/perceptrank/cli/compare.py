@@ -279,14 +279,8 @@ def compare(
         row |= {"behind": standing.behind, "95% interval ": interval(standing.behind_low, standing.behind_high)}
         shown_rows.append(row | {"significant": standing.is_behind, "updates": standing.n_updates})
     n_queries = len(next(iter(result.traces.values())))
-    extra = {
-        "measure": str(first),
-        "queries": n_queries,
-        "seconds": seconds,
-        "confidence": 0.95,
-        "dropped": result.dropped,
-        "seed": seed,
-    }
+    extra = {"measure": str(first), "queries": n_queries, "seconds": seconds, "confidence": 0.95}
+    extra |= {"dropped": result.dropped, "seed": seed}
     title = f"{'one learner' if len(rows) == 1 else f'{len(rows)} learners'} on {n_queries:,} queries, best first"
     show(rows, title=title, as_json=as_json, extra=extra, shown=shown_rows)
     if not as_json:

@@ -56,14 +56,8 @@ def parity(
         raise ValueError("url is given twice, by --url and by --set")
     ranker = load_ranker(model)
     with ProgressBar("ranking") as bar:
-        result = pr.deploy.parity(
-            ranker,
-            reading.blocks(bar, names=ranker.model.needed_names),
-            to,
-            queries=queries,
-            tolerance=tolerance,
-            **settings,
-        )
+        blocks = reading.blocks(bar, names=ranker.model.needed_names)
+        result = pr.deploy.parity(ranker, blocks, to, queries=queries, tolerance=tolerance, **settings)
     if as_json:
         first = None if result.first is None else str(result.first)
         print_json({**asdict(result), "first": first, "agrees": result.agrees})

@@ -72,9 +72,8 @@ def split(
         {"part": path, "queries": numbers.count(number), "documents": documents[number]}
         for number, path in enumerate(out)
     ]
-    show(
-        rows, title=f"{len(parts):,} queries", as_json=as_json, extra={"seconds": round(time.perf_counter() - start, 3)}
-    )
+    seconds = round(time.perf_counter() - start, 3)
+    show(rows, title=f"{len(parts):,} queries", as_json=as_json, extra={"seconds": seconds})
 
 
 def _shares(out: list[str], fractions: list[float]) -> list[float]:

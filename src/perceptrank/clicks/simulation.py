@@ -148,10 +148,8 @@ def _ranked(
     bytes_per_document = max(1, stream.X.nbytes // stream.n_documents)
     for cut in _cuts(sizes[queries], min(_BLOCK_DOCUMENTS, BLOCK_BYTES // bytes_per_document)):
         block = stream[queries[cut]]
-        rows = np.arange(block.n_documents) + np.repeat(
-            stream.offsets[queries[cut]] - block.offsets[:-1], np.diff(block.offsets)
-        )
-        yield block, scores[rows]
+        moved = np.repeat(stream.offsets[queries[cut]] - block.offsets[:-1], np.diff(block.offsets))
+        yield block, scores[np.arange(block.n_documents) + moved]
 
 
 def _cuts(sizes: Ints, most: int) -> Iterator[slice]:

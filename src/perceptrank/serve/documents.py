@@ -368,7 +368,7 @@ def _matrix(
     if current.zero_missing:
         values[np.isnan(values)] = 0.0
     X = values.reshape(len(rows), n_features)
-    bad = _is_invalid(X, current)
+    bad = np.isinf(X) if current.takes_missing else ~np.isfinite(X)
     if bad.any():
         i, j = map(int, np.argwhere(bad)[0])
         raise InvalidRequestError(
@@ -377,10 +377,6 @@ def _matrix(
             _MISSING,
         )
     return cast(Floats, read_only(X + 0.0))  # -0 is 0
-
-
-def _is_invalid(X: Floats, current: Current) -> np.ndarray:
-    return np.isinf(X) if current.takes_missing else ~np.isfinite(X)
 
 
 def graded(arranged: Arranged, grades: Mapping[str, float], *, omit: bool) -> tuple[list[str], Floats, Floats]:

@@ -481,9 +481,8 @@ def _why(entry: ModelEntry | PromotionEntry) -> str:
     """Return in words why another model ranks."""
     if isinstance(entry, ModelEntry):
         return entry.reason
-    return f"challenger {entry.name} promoted" + (
-        "" if entry.error is None else f" at an error rate of {entry.error:g}"
-    )
+    rate = "" if entry.error is None else f" at an error rate of {entry.error:g}"
+    return f"challenger {entry.name} promoted{rate}"
 
 
 def _text(learner: Learner) -> str:

@@ -22,7 +22,9 @@ DEFAULT = "default"
 class Service:
     """All rankers of a folder: existing ones continue, new names start new rankers.
 
-    Other parameters are those of `ServedRanker`.
+    Other parameters are those of `ServedRanker`. Methods take:
+
+    - `name`: the name of a ranker.
 
     Parameters
     ----------
@@ -106,12 +108,7 @@ class Service:
             raise
 
     def ranker(self, name: str) -> ServedRanker:
-        """Return a ranker; raise `UnknownError` if there is none of that name.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Return a ranker; raise `UnknownError` if there is none of that name."""
         if name not in self.rankers:
             raise UnknownError(f"there is no ranker {name[:100]!r}", f"there are {', '.join(map(repr, self.rankers))}")
         return self.rankers[name]

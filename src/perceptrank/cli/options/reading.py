@@ -143,16 +143,9 @@ class ClickReading(Reading, ClickLogs):
         taken["feature_paths"] = taken["feature_paths"] or None
         files = self.files[0] if len(self.files) == 1 else self.files  # an address is no list
         queries = self.queries[0] if self.queries and len(self.queries) == 1 else self.queries
-        return (pr.read_clicks if self.whole else pr.scan_clicks)(
-            files,
-            queries,
-            first_place=self.first_place,  # type: ignore[arg-type]
-            progress=bar,
-            report=self._report,
-            **taken,
-            **columns,
-            **self._log_settings(),
-        )
+        settings = taken | columns | self._log_settings() | {"progress": bar, "report": self._report}
+        read = pr.read_clicks if self.whole else pr.scan_clicks
+        return read(files, queries, first_place=self.first_place, **settings)  # type: ignore[arg-type]
 
     def _log_settings(self) -> dict[str, Any]:
         """Return the settings of --log; several clicks make a list."""
