@@ -135,14 +135,21 @@ class InProcess:
 
 
 def executor_of(client: Any, timeout: float | None) -> Executor:
-    """Return the engine of a client of Dask, an engine as it is, or this process."""
+    """Return the engine of a client of Dask or a session of Spark, an engine as it is, or this process."""
     if client is None:
         return InProcess()
     if hasattr(client, "map") and hasattr(client, "submit"):
         from perceptrank.distributed.dask_executor import DaskExecutor
 
         return DaskExecutor(client, timeout)
+    if hasattr(client, "createDataFrame") and hasattr(client, "readStream"):
+        from perceptrank.distributed.spark_executor import SparkExecutor
+
+        return SparkExecutor(client, timeout)
     if hasattr(client, "map"):
         executor: Executor = client
         return executor
-    raise TypeError(f"client must be a distributed.Client, an Executor or None, got {type(client).__name__}")
+    raise TypeError(
+        "client must be a distributed.Client, a pyspark.sql.SparkSession, an Executor or None, got "
+        f"{type(client).__name__}"
+    )
