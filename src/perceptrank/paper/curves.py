@@ -45,18 +45,12 @@ def running_mean_chart(trials: Trials, tuned: list[Tuned], measure: str, name: s
     series = [with_spread(result.contender, x, rows[:, rounds - 1]) for result, rows in zip(tuned, means, strict=True)]
     best, worst = (choose(series, key=lambda curve: float(curve.y[-1])) for choose in (max, min))
     rates = [f"{result.contender.label} {result.hindsight.rate:.3g}" for result in tuned if result.contender.has_rate]
-    return Chart(
-        name,
-        f"{measure.upper()} on {trials.source.title}",
-        "queries seen",
-        f"running mean of {measure.upper()}",
-        series,
-        about=about,
-        caption=(
-            f"As Figure {figure} of the paper. {_in_the_end(best, worst)} Rates are the best of {len(RATES)} in "
-            f"hindsight: {', '.join(rates)}."
-        ),
+    caption = (
+        f"As Figure {figure} of the paper. {_in_the_end(best, worst)} Rates are the best of {len(RATES)} in "
+        f"hindsight: {', '.join(rates)}."
     )
+    title, label = f"{measure.upper()} on {trials.source.title}", f"running mean of {measure.upper()}"
+    return Chart(name, title, "queries seen", label, series, about=about, caption=caption)
 
 
 def _in_the_end(best: Series, worst: Series) -> str:
@@ -93,12 +87,5 @@ def rate_chart(trials: Trials, measure: str, name: str, about: str) -> Chart:
             flat.append(contender.label)
     caption = f"Flat: {join_names(flat)}, whose rankings are the same at every rate. " if flat else ""
     caption += "; ".join(others) + "." if others else ""
-    return Chart(
-        name,
-        f"{measure.upper()} by learning rate on {trials.source.title}",
-        "learning rate",
-        f"mean {measure.upper()}",
-        series,
-        about=about,
-        caption=caption,
-    )
+    title, label = f"{measure.upper()} by learning rate on {trials.source.title}", f"mean {measure.upper()}"
+    return Chart(name, title, "learning rate", label, series, about=about, caption=caption)

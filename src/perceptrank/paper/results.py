@@ -57,7 +57,7 @@ def _pick(value: object, *names: str) -> dict[str, Any]:
 
 
 def _clicks(shop: Shop) -> dict[str, Any]:
-    """Rankings of the followed query and losses of two learners of the same clicks; products are in the order of today's ranker."""
+    """Rankings of the followed query, products in the order of today's ranker, and two learners' losses."""
     return {
         "losses": {name: rows.tolist() for name, rows in shop.losses.items()},
         "grades": shop.moments[0].grades.tolist(),

@@ -96,11 +96,7 @@ class Simulated:
 
 
 def run_simulated(
-    source: Source,
-    seeds: Sequence[int],
-    *,
-    n_threads: int | None = None,
-    progress: Progress = no_progress,
+    source: Source, seeds: Sequence[int], *, n_threads: int | None = None, progress: Progress = no_progress
 ) -> Simulated:
     """Run all contenders, the listwise perceptron's last iterate, and Algorithm 2 at the rate of the paper's proof."""
     streams = [source.draw(seed) for seed in seeds]

@@ -22,19 +22,8 @@ from perceptrank.transforms.lineage import Form, Lineage, Outputs
 
 # What does the work of a transform, and what it answers about that to whoever exports and explains models.
 _WORK = ("apply", "learn_and_apply", "write", "write_columns")
-_ANSWERS = (
-    "label",
-    "unit",
-    "spread",
-    "affine",
-    "piecewise",
-    "filling",
-    "fold_weights",
-    "sum_with",
-    "evaluate",
-    "spreads",
-)
-_STRUCTURE = ("trace", "steps", "leaves", "add_nodes")
+_ANSWERS = ("label", "unit", "spread", "affine", "piecewise", "filling", "evaluate", "spreads")
+_STRUCTURE = ("fold_weights", "sum_with", "trace", "steps", "leaves", "add_nodes")
 
 
 class Transform(ABC):
