@@ -16,12 +16,18 @@ def plotted_rounds(n_rounds: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.unique(np.geomspace(1, n_rounds, _N_POINTS).round().astype(np.int64))
 
 
-def with_spread(contender: Contender, x: Floats, rows: Floats) -> Series:
-    """Make a curve of the mean over rows, one per seed, with a band of one standard error, clipped at 0."""
+def means_with_spread(rows: Floats) -> tuple[Floats, Floats | None, Floats | None]:
+    """Return the mean over rows, one per seed, and a band of one standard error, clipped at 0."""
     mean = rows.mean(axis=0)
-    error = rows.std(axis=0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else None
-    low, high = (None, None) if error is None else (np.maximum(mean - error, 0.0), mean + error)
-    return Series(contender.label, x, mean, low, high, contender.color, short=contender.short)
+    if len(rows) == 1:
+        return mean, None, None
+    error = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
+    return mean, np.maximum(mean - error, 0.0), mean + error
+
+
+def with_spread(contender: Contender, x: Floats, rows: Floats) -> Series:
+    """Make a curve of the mean over rows, one per seed."""
+    return Series(contender.label, x, *means_with_spread(rows), contender.color, short=contender.short)
 
 
 def join_names(names: list[str]) -> str:
