@@ -272,7 +272,7 @@ def learn(
             "what each file has of them is learned as a query of its own. If documents of a query are in several "
             "files, bring them together: perceptrank convert --group FILES… NAME.store",
         )
-        after = mixed(start, [outcome.model for outcome in outcomes], mixed_by)
+        after = mixed(ranker, start, [outcome.model for outcome in outcomes], mixed_by)
         of_epoch = [outcome.trace for outcome in outcomes if outcome.trace is not None]
         try:
             ranker.adopt(after, after=before)
