@@ -418,6 +418,14 @@ def check_width(n_learned: int, n_features: int) -> None:
         raise ValueError(f"the transform was learned from {n_learned} features, got {n_features}")
 
 
+def learned_or_zeros(first: Floats, second: Floats, n_features: int) -> tuple[Floats, Floats]:
+    """Return copies of two statistics of each feature, or zeros if nothing was learned."""
+    if len(first) == 0:
+        return np.zeros(n_features), np.zeros(n_features)
+    check_width(len(first), n_features)
+    return first.copy(), second.copy()
+
+
 def in_turn(transforms: list[Transform]) -> list[Transform]:
     """Return transforms applied one after the other, those of sparse features in their sparse form, or raise."""
     if not any(transform.makes_sparse for transform in transforms[:-1]):

@@ -115,14 +115,8 @@ class PositionBiasSums:
     """Sums of a log, or of a part of it, that position bias is estimated from.
 
     Those of several parts can be added; how a log is split makes no difference. For swaps they are a few numbers per
-    place. Other methods count each document of a query at each place where it was seen.
-
-    Parameters
-    ----------
-    method : "auto", "swaps", "pairs", "pivot", "em" or "regression-em"
-        See `position_bias`.
-    places : int, optional
-        Number of places; default all that were shown.
+    place. Other methods count each document of a query at each place where it was seen. Parameters are those of
+    `position_bias`.
 
     Examples
     --------
