@@ -32,6 +32,7 @@ from perceptrank.io.tables.columns import (
 )
 from perceptrank.io.tables.document_table import FEATURE_LISTS, Document, DocumentTable, parse_pairs
 from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, is_number, parse_number
+from perceptrank.io.text import count_lines
 from perceptrank.stream.texts import Texts
 
 # Query ids, columns by their roles, and features.
@@ -185,14 +186,14 @@ class DelimitedTable:
         begin, stop, quote = chunk.text.index(b"\n") + 1, len(chunk.text), ord('"') if self._quoted else -1
         text = np.zeros(stop + 2 * PADDING, np.uint8)
         text[PADDING:-PADDING] = np.frombuffer(chunk.text, np.uint8)
-        n = chunk.text.count(b"\n", begin)
+        bounds = PADDING + begin, PADDING + stop
+        n = count_lines(text, *bounds)
         kinds = np.full((len(self.header), 2), UNUSED)
         for kind, chosen in ((FEATURE, names), (ROLE, numbers.values()), (TEXT, texts.values())):
             for number, name in enumerate(chosen):
                 kinds[self.header.index(name)] = kind, number
         X, values = np.empty((n, len(names)), self._wanted.dtype), np.empty((len(numbers), n))
         spans = np.empty((len(texts), n, 2), np.int64)
-        bounds = PADDING + begin, PADDING + stop
         n = parse_cells(text, *bounds, ord(self.delimiter), quote, kinds, (X, values, spans))
         if n == REFUSED:
             return None
