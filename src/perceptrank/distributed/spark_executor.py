@@ -8,9 +8,9 @@ import re
 import socket
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pickle import loads
 from typing import Any
@@ -18,8 +18,10 @@ from uuid import uuid4
 
 import perceptrank
 from perceptrank.distributed.executors import Result, Work
+from perceptrank.distributed.frames import DelayedShard
 from perceptrank.distributed.packing import pack, unpack
 from perceptrank.distributed.shards import ShardError, shard_error
+from perceptrank.distributed.spark_parts import FrameShard, frame_of
 from perceptrank.distributed.waiting import Waiting
 
 try:
@@ -32,7 +34,37 @@ except ImportError as error:
 
 _AT_ONCE = 256  # jobs, whether they run or wait for an executor
 _ENDING = 10.0  # seconds that cancelled jobs have to end
+_TRIES = 100  # of a task, of which Spark makes four by default
+_LOCAL_TRIES = 4  # of a task of a local session, as elsewhere; Spark would make one
 _REASON = re.compile(r"Job aborted due to stage failure: ([^\n]*)")
+
+
+@contextmanager
+def spark_session(master: str | None = None, n_workers: int | None = None) -> Iterator[Any]:
+    """Give a Spark session, and stop it at the end.
+
+    - `master`: the cluster, as `spark-submit --master` takes it; default processes of this machine.
+    - `n_workers`: their number, without a `master`; default one per processor.
+    """
+    from pyspark.sql import SparkSession
+
+    place = master or f"local[{n_workers or '*'},{_LOCAL_TRIES}]"
+    builder = SparkSession.builder.master(place).appName("perceptrank").config("spark.ui.showConsoleProgress", False)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise OSError(f"there is no Spark at {place}: {_first_line(error)}; it needs Java 17 or newer") from None
+    try:
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+    finally:
+        session.stop()
+
+
+def _first_line(error: Exception) -> str:
+    """Return what Spark says first, without the lines that only say where."""
+    lines = [line.removeprefix(": ") for line in str(error).splitlines() if not line.startswith("An error occurred")]
+    return lines[0] if lines else type(error).__name__
 
 
 class SparkExecutor(Waiting):
@@ -55,8 +87,7 @@ class SparkExecutor(Waiting):
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
         """Yield the number and outcome of each shard as it is done."""
         common = self.context.broadcast(pack(task, dumps))
-        rows = [(number, shard.name, pack(shard, dumps)) for number, shard in enumerate(shards)]
-        parts, run = self.context.parallelize(rows, len(rows)), partial(run_on_executor, common, task.of)
+        parts, run = self._outcomes(common, task.of, shards)
 
         def run_job(number: int) -> Any:
             what = f"{task.of} {number} ({shards[number].name})"
@@ -65,9 +96,9 @@ class SparkExecutor(Waiting):
             return loads(packed)
 
         done: queue.Queue[Any] = queue.Queue()
-        pool = ThreadPoolExecutor(min(len(rows), _AT_ONCE))
-        start_job = inheritable_thread_target(run_job)
-        pending = {number: pool.submit(start_job, number) for number in range(len(rows))}
+        pool = ThreadPoolExecutor(min(len(shards), _AT_ONCE))
+        start_job = inheritable_thread_target(self.session)(run_job)
+        pending = {number: pool.submit(start_job, number) for number in range(len(shards))}
         numbers = {future: number for number, future in pending.items()}
         try:
             for future in numbers:
@@ -89,6 +120,20 @@ class SparkExecutor(Waiting):
             self._cancel(pending)
             with suppress(Exception):
                 common.destroy()
+
+    def _outcomes(self, common: Any, of: str, shards: Sequence[Any]) -> tuple[Any, Any]:
+        """Return a partition for each shard, and what makes its outcome of it."""
+        first = shards[0]
+        if not isinstance(first, FrameShard):
+            rows = [(number, shard.name, pack(shard, dumps)) for number, shard in enumerate(shards)]
+            return self.context.parallelize(rows, len(rows)), partial(_run_shards, common, of)
+        run = partial(_run_partition, common, of, pack(first.converter, dumps))
+        parts = first.frame.mapInArrow(run, "outcome binary").rdd
+        n = parts.getNumPartitions()
+        if n != len(shards):
+            problem = f"the frame has {n} partitions now, and had {len(shards)} before: persist it"
+            raise ValueError(problem if n else "there are no queries to learn from: the frame has no rows")
+        return parts, _outcome_of
 
     def _group(self, number: int) -> str:
         return f"{self._run} {number}"
@@ -118,8 +163,10 @@ class SparkExecutor(Waiting):
             for number in pending:
                 for job in tracker.getJobIdsForGroup(self._group(number)):
                     for stage in tracker.getJobInfo(job).stageIds:
-                        for task in store.taskList(stage, 0, 1):
-                            places[number] = f"executor {task.executorId()}, {task.host()}"
+                        tried = store.taskList(stage, 0, _TRIES)
+                        if tried.size():
+                            last = tried.apply(tried.size() - 1)
+                            places[number] = f"executor {last.executorId()}, {last.host()}"
         return places
 
     def _reason(self, error: Exception) -> str:
@@ -137,21 +184,47 @@ class SparkExecutor(Waiting):
             )
         reason = _REASON.search(message)
         if reason is None:
-            return f"failed: {type(error).__name__}: {message}"
+            return f"failed: {type(error).__name__}: {_first_line(error)}"
         return f"was given up: {reason[1]}; perhaps executors had too little memory beside spark.executor.memory"
 
     def __repr__(self) -> str:
         return f"SparkExecutor({self.session!r})"
 
 
-def run_on_executor(task: Any, of: str, rows: Iterable[tuple[int, str, bytes]]) -> Iterator[bytes]:
+def _run_shards(task: Any, of: str, rows: Iterable[tuple[int, str, bytes]]) -> Iterator[bytes]:
     """Learn the shards of a partition, of which there is one."""
     for number, name, shard in rows:
-        try:
-            outcome = unpack(task.value).run(unpack(shard))
-        except Exception as error:
-            context: Any = TaskContext.get()
-            where = f" on {socket.gethostname()}, in {os.getcwd()}, task {context.taskAttemptId()}"
-            outcome = shard_error(of, number, name, where, error)
-            outcome.add_note("".join(traceback.format_exception(error)))
-        yield dumps(outcome)
+        yield _run(partial(_learn, task, shard), of, number, name)
+
+
+def _learn(task: Any, shard: bytes) -> Any:
+    return unpack(task.value).run(unpack(shard))
+
+
+def _run_partition(task: Any, of: str, converter: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    """Learn the rows of a partition, which come as Arrow batches."""
+    import pyarrow as pa
+
+    number: int = TaskContext.get().partitionId()
+    name = f"partition {number}"
+
+    def learn() -> Any:
+        return unpack(task.value).run(DelayedShard(frame_of(batches), unpack(converter), name))
+
+    outcome = _run(learn, of, number, name)
+    yield pa.RecordBatch.from_arrays([pa.array([outcome], pa.binary())], ["outcome"])
+
+
+def _outcome_of(rows: Iterable[Any]) -> list[bytes]:
+    return [bytes(row.outcome) for row in rows]
+
+
+def _run(work: Callable[[], Any], of: str, number: int, name: str) -> bytes:
+    try:
+        outcome = work()
+    except Exception as error:
+        where = f" on {socket.gethostname()}, in {os.getcwd()}, task {TaskContext.get().taskAttemptId()}"
+        outcome = shard_error(of, number, name, where, error)
+        outcome.add_note("".join(traceback.format_exception(error)))
+    packed: bytes = dumps(outcome)
+    return packed
