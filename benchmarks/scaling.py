@@ -2,7 +2,7 @@
 
 python benchmarks/scaling.py quality [--shards 1 2 8 64 1000]
 python benchmarks/scaling.py speed [--gigabytes 2.1] [--folder /tmp]
-python benchmarks/scaling.py spark [--gigabytes 2.1] [--folder /tmp]
+python benchmarks/scaling.py spark [--gigabytes 2.1] [--folder /tmp] [--join 4]
 python benchmarks/scaling.py frames
 python benchmarks/scaling.py bytes
 python benchmarks/scaling.py kills [--runs 30]
@@ -114,14 +114,14 @@ def stores(gigabytes: float, folder: str | None) -> Iterator[tuple[list[str], fl
         yield list(map(str, paths)), read
 
 
-def compare_speed(kind: str, gigabytes: float, folder: str | None, repeats: int) -> None:
+def compare_speed(kind: str, gigabytes: float, folder: str | None, repeats: int, shards: int | None) -> None:
     with stores(gigabytes, folder) as (files, read), ExitStack() as stack:
 
         def plain() -> None:
             pr.ListwisePerceptron().learn([pr.open_store(path) for path in files], "ndcg@10")
 
         def on(client: Any) -> None:
-            pr.distributed.learn(pr.ListwisePerceptron(), files, client)
+            pr.distributed.learn(pr.ListwisePerceptron(), files, client, shards=shards)
 
         if kind == "spark":
             clients = {"two executors of Spark": stack.enter_context(spark())}
@@ -227,6 +227,7 @@ def main() -> None:
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 8, 64, 1000])
     parser.add_argument("--gigabytes", type=float, help="2.1, or 0.4 beside others")
     parser.add_argument("--folder")
+    parser.add_argument("--join", type=int, help="number of shards that the stores of speed and spark are joined to")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--timeout", type=float, default=120.0)
@@ -234,7 +235,7 @@ def main() -> None:
     if given.what == "quality":
         quality(given.shards)
     elif given.what in ("speed", "spark"):
-        compare_speed(given.what, given.gigabytes or 2.1, given.folder, given.repeats)
+        compare_speed(given.what, given.gigabytes or 2.1, given.folder, given.repeats, given.join)
     elif given.what == "frames":
         frames(given.repeats)
     elif given.what == "bytes":
