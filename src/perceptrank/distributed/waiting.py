@@ -16,7 +16,7 @@ _PATIENCE = 10.0, 300.0  # seconds without any worker, before a warning and befo
 
 
 class Waiting:
-    """What the engines of clusters share. With a `timeout`, they give up if nothing was done for so many seconds."""
+    """Base of the engines of clusters. With a `timeout`, they give up if nothing was done for so many seconds."""
 
     def __init__(self, timeout: float | None) -> None:
         self.timeout = timeout
