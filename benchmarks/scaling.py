@@ -2,6 +2,8 @@
 
 python benchmarks/scaling.py quality [--shards 1 2 8 64 1000] [--logs 10]
 python benchmarks/scaling.py speed [--gigabytes 2.1] [--folder /tmp]
+python benchmarks/scaling.py spark [--gigabytes 2.1] [--folder /tmp] [--join 4]
+python benchmarks/scaling.py frames
 python benchmarks/scaling.py bytes
 python benchmarks/scaling.py clicks [--impressions 400000]
 python benchmarks/scaling.py kills [--runs 30]
@@ -25,7 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -131,7 +133,21 @@ def cluster(n_workers: int) -> Iterator[Any]:
         yield client
 
 
-def speed(gigabytes: float, folder: str | None, repeats: int) -> None:
+@contextmanager
+def spark() -> Iterator[Any]:
+    """Two executors of one core each, in processes of their own."""
+    from pyspark.sql import SparkSession
+
+    paths = os.environ.get("PYTHONPATH", "")
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", False)
+    session = builder.config("spark.executorEnv.PYTHONPATH", paths).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@contextmanager
+def stores(gigabytes: float, folder: str | None) -> Iterator[tuple[list[str], float, int]]:
     n_stores = 8
     with tempfile.TemporaryDirectory(dir=folder) as place:
         paths = [Path(place) / f"{n}.store" for n in range(n_stores)]
@@ -140,25 +156,59 @@ def speed(gigabytes: float, folder: str | None, repeats: int) -> None:
         pr.write_store(pr.mslr_shaped(round(per_store / per_query), seed=0), paths[0])
         for path in paths[1:]:
             shutil.copytree(paths[0], path)
-        n_bytes = sum(file.stat().st_size for path in paths for file in path.iterdir())
+        read = sum(file.stat().st_size for path in paths for file in path.iterdir()) / 1e9
         n_documents = n_stores * pr.open_store(paths[0]).n_documents
-        print(f"{n_bytes / 1e9:.2f} GB in {n_stores} stores, {n_bytes / n_documents:.0f} bytes a document")
-        files = [str(path) for path in paths]
+        print(f"{read:.2f} GB in {n_stores} stores, {read * 1e9 / n_documents:.0f} bytes a document")
+        yield list(map(str, paths)), read, n_documents
+
+
+def compare_speed(kind: str, gigabytes: float, folder: str | None, repeats: int, shards: int | None) -> None:
+    with stores(gigabytes, folder) as (files, read, n_documents), ExitStack() as stack:
 
         def plain() -> None:
             pr.ListwisePerceptron().learn([pr.open_store(path) for path in files], "ndcg@10")
 
-        with cluster(1) as one, cluster(2) as two:
+        def on(client: Any) -> None:
+            pr.distributed.learn(pr.ListwisePerceptron(), files, client, shards=shards)
 
-            def on(client: Any) -> None:
-                pr.distributed.learn(pr.ListwisePerceptron(), files, client)
+        if kind == "spark":
+            clients = {"two executors of Spark": stack.enter_context(spark())}
+        else:
+            clients = {"one worker": stack.enter_context(cluster(1)), "two workers": stack.enter_context(cluster(2))}
+        found = best_of(repeats, plain, *[partial(on, client) for client in clients.values()])
+        for name, seconds in zip(["plain learning", *clients], found, strict=True):
+            rate = f"{read / seconds:.2f} GB/s, {seconds / n_documents * 1e6:.2f} µs a document"
+            print(f"  {name}: {seconds:.2f} s, {rate}, {found[0] / seconds:.2f}x as fast as plain learning")
+        if len(clients) == 2:
+            print(f"  two workers against one: {found[1] / found[2]:.2f}x")
 
-            found = best_of(repeats, plain, lambda: on(one), lambda: on(two))
-        for name, seconds in zip(("plain learning", "one worker", "two workers"), found, strict=True):
-            rate = f"{n_bytes / 1e9 / seconds:.2f} GB/s, {seconds / n_documents * 1e6:.2f} µs a document"
-            print(f"  {name}: {seconds:.2f} s, {rate}")
-        print(f"  two workers against one: {found[1] / found[2]:.2f}x")
-        print(f"  one worker against plain learning: {found[1] / found[0]:.2f}x time")
+
+def frames(repeats: int) -> None:
+    """Places of documents in a Spark DataFrame, by partitions in Arrow batches, and group by group in pandas."""
+    stream = pr.mslr_shaped(2000, n_documents=50, n_features=20, seed=0)
+    ranker = pr.ListwisePerceptron()
+    ranker.learn(pr.QueryStream.from_frame(stream.to_frame("pandas")))
+    names = ranker.model.needed_names
+
+    def ranked(group: Any) -> Any:
+        places = ranker.predict(group[[*names]], qid=group.qid.to_numpy())
+        return group.assign(place=(-places).argsort(kind="stable").argsort() + 1)
+
+    with spark() as session:
+        frame = session.createDataFrame(stream.to_frame("pandas")).persist()
+        schema = frame.withColumn("place", frame.qid.cast("long")).schema
+
+        def by_partitions() -> None:
+            pr.distributed.rank(ranker, frame).agg({"place": "sum"}).collect()
+
+        def by_groups() -> None:
+            made = frame.groupBy("qid").applyInPandas(ranked, schema)
+            made.agg({"place": "sum"}).collect()
+
+        found = best_of(repeats, by_partitions, by_groups)
+    print(f"{stream.n_documents:,} documents of {len(stream):,} queries, 20 features, two executors")
+    print(f"  mapInArrow, partition by partition: {found[0]:.2f} s")
+    print(f"  applyInPandas, query by query: {found[1]:.2f} s, {found[1] / found[0]:.1f} times as long")
 
 
 def bytes_moved() -> None:
@@ -291,12 +341,13 @@ def _with_a_kill(client: Any, parts: list[pr.QueryStream], rng: np.random.Genera
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["quality", "speed", "bytes", "clicks", "kills", "others"])
+    parser.add_argument("what", choices=["quality", "speed", "spark", "frames", "bytes", "clicks", "kills", "others"])
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 8, 64, 1000])
     parser.add_argument("--logs", type=int, default=10)
     parser.add_argument("--impressions", type=int, default=400_000)
     parser.add_argument("--gigabytes", type=float, help="2.1, or 0.4 beside others")
     parser.add_argument("--folder")
+    parser.add_argument("--join", type=int, help="number of shards that the stores of speed and spark are joined to")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--timeout", type=float, default=120.0)
@@ -307,8 +358,10 @@ def main() -> None:
     elif given.what == "clicks":
         clicks(given.impressions, given.folder)
         click_learning(given.folder)
-    elif given.what == "speed":
-        speed(given.gigabytes or 2.1, given.folder, given.repeats)
+    elif given.what in ("speed", "spark"):
+        compare_speed(given.what, given.gigabytes or 2.1, given.folder, given.repeats, given.join)
+    elif given.what == "frames":
+        frames(given.repeats)
     elif given.what == "bytes":
         bytes_moved()
     elif given.what == "others":

@@ -1,7 +1,9 @@
-"""`learn --dask` and `compare --dask`: the options, and runs on processes of this machine."""
+"""`learn --dask`, `learn --spark` and `compare --dask`: the options, and runs on processes of this machine."""
 
 import contextlib
 import json
+import os
+import shutil
 
 import pytest
 
@@ -21,8 +23,9 @@ def files(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--epochs", "2"], "--epochs can only be given with --dask or --scheduler"),
-        (["--scheduler", "tcp://127.0.0.1:1", "--workers", "2"], "--workers applies to --dask only"),
+        (["--epochs", "2"], "--epochs can only be given with --dask, --spark or --scheduler"),
+        (["--scheduler", "tcp://127.0.0.1:1", "--workers", "2"], "--workers applies to processes of this machine"),
+        (["--dask", "--spark"], "two engines"),
         (["--dask", "--algorithm", "ridge"], "ridge cannot be mixed: the mean of its"),
         (["--dask", "--save", "m.json", "--resume"], "--keep-epochs"),
         (["--dask", "-"], "standard input cannot be one"),
@@ -47,6 +50,24 @@ def test_files_are_learned_on_local_processes(run, files, tmp_path):
     rows = json.loads(result.stdout)["rows"]
     assert [(row["epoch"], row["shards"], row["queries"]) for row in rows] == [(1, 5, 60), (2, 5, 60)]
     assert "dashboard of the cluster: http" in result.stderr
+
+
+@pytest.mark.engine
+@pytest.mark.filterwarnings("default")
+def test_files_are_learned_by_spark(run, files, tmp_path):
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java")
+    model, folder = tmp_path / "model.json", tmp_path / "epochs"
+    options = ["--workers", 2, "--epochs", 2, "--shards", 5, "--save", model, "--keep-epochs", folder]
+    result = run("learn", *files, "--spark", *options, "--record", "ap", "--json")
+    expected, _ = pr.distributed.learn(pr.ListwisePerceptron(), files, epochs=2, measures="ap", shards=5)
+    assert pr.load(model).as_document() == expected.as_document()
+    assert pr.load(folder / "model.json").as_document() == expected.as_document()
+    rows = json.loads(result.stdout)["rows"]
+    assert [(row["epoch"], row["shards"], row["queries"]) for row in rows] == [(1, 5, 60), (2, 5, 60)]
+    output = run("learn", *files, "--spark", "--scheduler", "nonsense://127.0.0.1:1", code=1).output
+    assert "there is no Spark at nonsense://127.0.0.1:1" in " ".join(output.split())
 
 
 @pytest.mark.engine

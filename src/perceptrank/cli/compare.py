@@ -207,7 +207,7 @@ def compare(
 ) -> None:
     """Compare learners and learning rates in one pass, and test which differences are significant.
 
-    With --dask or --scheduler, each learner is a task of a cluster and reads the files itself; results are the same.
+    With --dask, --spark or --scheduler, each learner is a task of a cluster and reads the files; results are the same.
 
     With --test or --orders, learn in one pass over each of several random orders, and rank the held-out queries after
     it; --plot draws a figure for print. All queries must fit into memory, or come from one store.
@@ -235,9 +235,9 @@ def compare(
     recorded = parse_all(record or DEFAULT_RECORD)
     start = time.perf_counter()
     if contenders and cluster.is_used:
-        raise ValueError("--contenders are run on this machine: leave out --dask and --scheduler")
+        raise ValueError("--contenders are run on this machine: leave out --dask, --spark and --scheduler")
     if orders.are_given and cluster.is_used:
-        raise ValueError("several orders are run on this machine: leave out --dask and --scheduler")
+        raise ValueError("several orders are run on this machine: leave out --dask, --spark and --scheduler")
     if orders.are_given:
         result = _compare_orders(learners, recorded, reading, orders)
     elif cluster.is_used:

@@ -121,11 +121,13 @@ def learn(
 ) -> None:
     """Learn from judged queries or clicks in one pass; print how well each query was ranked before learning from it.
 
-    With --dask or --scheduler, learn from the files in parallel, in several passes.
+    With --dask, --spark or --scheduler, learn from the files in parallel, in several passes.
 
     Example: perceptrank learn train.txt.gz --measure ndcg@10 --save model.json
 
     Example: perceptrank learn clicks.parquet --algorithm clicks --save model.json
+
+    Example: perceptrank learn 'day*.parquet' --spark --scheduler spark://host:7077 --save model.json
     """
     from perceptrank.learners.learning import advance, check_log, kinds_of_lists, learn_stream, takes_clicks
     from perceptrank.measures import parse_all
@@ -134,9 +136,9 @@ def learn(
     keeping.check()
     sharing.check()
     if sharing.is_used and (keeping.checkpoint is not None or keeping.resume):
-        raise ValueError("--checkpoint and --resume count queries: with Dask, --keep-epochs FOLDER keeps each epoch")
+        raise ValueError("--checkpoint and --resume count queries: on a cluster, --keep-epochs FOLDER keeps each epoch")
     if sharing.is_used and keeping.alerts:
-        raise ValueError("--alerts follows the order of one pass over the queries, which Dask does not have")
+        raise ValueError("--alerts follows the order of one pass over the queries, which a cluster does not have")
     if sharing.is_used and hold_out:
         raise ValueError("--hold-out does not apply to shards: `perceptrank split` writes files to learn from")
     if hold_out:

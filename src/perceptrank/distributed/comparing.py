@@ -86,7 +86,7 @@ def compare(
         One file or several (LETOR text, Parquet, stores, tables), which workers read under these names, one after the
         other, once for each learner. Or a `QueryStream`, or a list of them, which is sent to the worker of each
         learner: write it to a store that workers can read if it is large.
-    client : distributed.Client, Executor, or None
+    client : distributed.Client, pyspark.sql.SparkSession, Executor, or None
         Where to learn. None is this process.
     timeout : float, optional
         Seconds after which to give up if no learner was done meanwhile.

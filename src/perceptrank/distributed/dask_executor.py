@@ -11,8 +11,8 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
-from perceptrank.distributed.dask_parts import DelayedShard
 from perceptrank.distributed.executors import Result, Work
+from perceptrank.distributed.frames import DelayedShard
 from perceptrank.distributed.packing import pack, unpack
 from perceptrank.distributed.shards import ShardError, shard_error
 from perceptrank.distributed.waiting import Waiting

@@ -1,34 +1,15 @@
 """Shards of Dask collections: DataFrames with their queries brought together, bags, delayed streams."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from perceptrank.distributed.frames import ORDER, DelayedShard, Frames, check_columns
 from perceptrank.stream.blocks import Blocks
-from perceptrank.stream.columns import CLICKED, PLACE
 from perceptrank.stream.query_stream import QueryStream
 
-_ORDER = "__perceptrank_order__"
 _MOST_ROWS = 2**40  # of a partition
-_COLUMNS = {"qid", "relevance", "features", "missing"}
-
-
-@dataclass(frozen=True)
-class Frames:
-    """Conversion of rows of a data frame to queries, in the order of the rows before a shuffle if there was one."""
-
-    options: tuple[tuple[str, Any], ...]
-    shuffled: bool = False
-
-    def __call__(self, frame: Any) -> Blocks:
-        """Return the queries of a partition."""
-        return [] if len(frame) == 0 else QueryStream.from_frame(self.ordered(frame), **dict(self.options))
-
-    def ordered(self, frame: Any) -> Any:
-        """Return the rows in the order that they had before a shuffle."""
-        return frame.sort_values(_ORDER, kind="stable").drop(columns=_ORDER) if self.shuffled else frame
 
 
 def streams_of(part: Any) -> Blocks:
@@ -38,25 +19,6 @@ def streams_of(part: Any) -> Blocks:
     if not isinstance(part, Iterable):
         raise TypeError(f"a part must be a QueryStream or an iterable of them, got {type(part).__name__}")
     return list(part)
-
-
-@dataclass(frozen=True)
-class DelayedShard:
-    """A partition that Dask makes where it is learned, in every epoch anew unless it was persisted."""
-
-    part: Any
-    converter: Any
-    name: str
-
-    def fingerprint(self) -> list[Any]:
-        """Return nothing: what a partition holds is not known before it is made."""
-        return []
-
-    def blocks(self) -> Blocks:
-        """Return the queries; a part that is still delayed is made in this process."""
-        part = self.part.compute(scheduler="synchronous") if hasattr(self.part, "__dask_graph__") else self.part
-        blocks: Blocks = self.converter(part)
-        return blocks
 
 
 def dask_shards(parts: Any, shards: int | None, *, assume_grouped: bool, options: dict[str, Any]) -> list[DelayedShard]:
@@ -87,21 +49,6 @@ def _frame_shards(frame: Any, shards: int | None, assume_grouped: bool, options:
     return [DelayedShard(part, converter, f"partition {n}") for n, part in enumerate(parts)]
 
 
-def check_columns(frame: Any, options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return the options of reading a data frame, in order; raise if one is unknown, or a column is missing."""
-    unknown = set(options) - _COLUMNS
-    if unknown:
-        raise TypeError(
-            f"{', '.join(sorted(unknown))}: of a data frame, only {', '.join(sorted(_COLUMNS))} can be given"
-        )
-    qid, relevance = options.get("qid", "qid"), options.get("relevance", "relevance")
-    needed = [qid] if {PLACE, CLICKED} <= set(frame.columns) else [qid, relevance]
-    lacking = [name for name in needed if name not in list(frame.columns)]
-    if lacking:
-        raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {list(frame.columns)}")
-    return tuple(sorted(options.items(), key=lambda option: option[0]))
-
-
 def shuffled(frame: Any, qid: str, n: int) -> Any:
     """Return a frame whose queries are in one partition each, with the place of each row as a column."""
     import dask.dataframe as dd
@@ -117,7 +64,7 @@ def shuffled(frame: Any, qid: str, n: int) -> Any:
 
 def _with_places(frame: Any, partition: int, qid: str, kind: Any) -> Any:
     places = np.arange(len(frame), dtype=np.int64) + partition * _MOST_ROWS
-    return frame.assign(**{qid: _of_kind(frame[qid], kind, partition), _ORDER: places})
+    return frame.assign(**{qid: _of_kind(frame[qid], kind, partition), ORDER: places})
 
 
 def _of_kind(queries: Any, kind: Any, partition: int) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 
 from perceptrank.distributed.executors import Outcome, Task, executor_of
+from perceptrank.distributed.frames import is_of_spark
 from perceptrank.distributed.mixing import MIXED_BY, MixedBy, SomeLearner, mixed
 from perceptrank.distributed.sampling import check_learnable, fit_to_sample, unfitted_trees
 from perceptrank.distributed.shards import FROM_FILES, Shard, as_shards
@@ -166,13 +167,14 @@ def learn(
     ----------
     ranker : learner
         What learns, as `ranker.learn` would: a linear learner whose state has a mean.
-    parts : files, streams or a Dask collection
+    parts : files, streams, or a collection of Dask or Spark
         One of these. A list of files (LETOR text, Parquet, stores, tables), which workers read under these names: each
         is a shard, and what two of them have of one query is learned as two, with a warning. A list of `QueryStream`s,
-        each a shard; they are sent to workers in every epoch. A Dask DataFrame with the columns `qid` and `relevance`,
-        partitioned in any way. A Dask bag of `QueryStream`s, or a list of delayed ones, each partition a shard.
-    client : distributed.Client, Executor, or None
-        Where to learn. None is this process.
+        each a shard; they are sent to workers in every epoch. A DataFrame of Dask or Spark with the columns `qid` and
+        `relevance`, partitioned in any way. A Dask bag of `QueryStream`s, or a list of delayed ones, each partition a
+        shard.
+    client : distributed.Client, pyspark.sql.SparkSession, Executor, or None
+        Where to learn. None is this process, or the session of a Spark DataFrame.
     epochs : int
         Number of passes. One pass of a ranker that has learned nothing is the mean of independent ones, which is weak:
         docs/scale.md.
@@ -188,7 +190,7 @@ def learn(
         Folder to keep the ranker in after each epoch. If it has that of the same run, learning goes on from there: the
         result is that of a run that never stopped.
     assume_grouped : bool
-        No query of a Dask DataFrame is in two partitions: there is no shuffle, and it is checked.
+        No query of a DataFrame is in two partitions: there is no shuffle, and it is checked.
     timeout : float, optional
         Seconds after which to give up if no shard was finished meanwhile.
     traces : bool
@@ -233,7 +235,7 @@ def learn(
     if timeout is not None:
         check_positive("timeout", timeout)
     recorded = None if measures is None else tuple(parse_all(measures))
-    executor = executor_of(client, timeout)
+    executor = executor_of(parts.sparkSession if client is None and is_of_spark(parts) else client, timeout)
     all_shards = shards_of(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []
     kept_in = None
@@ -307,6 +309,10 @@ def shards_of(parts: Any, shards: int | None, assume_grouped: bool, options: dic
     """Return the shards of files, streams or Dask collections; see `learn`."""
     if shards is not None:
         check_positive_whole("shards", shards)
+    if is_of_spark(parts):
+        from perceptrank.distributed.spark_parts import spark_shards
+
+        return [*spark_shards(parts, shards, assume_grouped=assume_grouped, options=options)]
     if _is_of_dask(parts):
         from perceptrank.distributed.dask_parts import dask_shards
 

@@ -1,4 +1,4 @@
-"""Scores, places and measures of Dask DataFrames, partition by partition and lazily."""
+"""Scores, places and measures of Dask and Spark DataFrames, partition by partition and lazily."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from perceptrank.distributed.dask_parts import Frames, check_columns, shuffled
+from perceptrank.distributed.dask_parts import shuffled
+from perceptrank.distributed.frames import Frames, check_columns, is_of_spark
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import ready_model
 from perceptrank.measures import Measure, MeasureLike, parse_all
@@ -16,6 +17,7 @@ from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_identifiers
 
 SCORE, PLACE = "score", "place"
+_DTYPES: dict[str, type] = {SCORE: np.float64, PLACE: np.int64}
 
 
 def predict(
@@ -26,12 +28,15 @@ def predict(
     features: Sequence[str] | None = None,
     assume_grouped: bool = False,
 ) -> Any:
-    """Return the scores of documents as a Dask Series with the index and partitions of the frame.
+    """Return the scores of documents: a Dask Series with the index and partitions of the frame, or Spark's frame.
+
+    A Spark DataFrame gets another column, "score"; it is shuffled by `qid` if the ranker transforms features, unless
+    `assume_grouped` is True.
 
     Parameters
     ----------
     ranker : learner
-    frame : Dask DataFrame
+    frame : DataFrame of Dask or Spark
         One row per document.
     qid : str
         Column of the queries.
@@ -39,8 +44,8 @@ def predict(
         Columns of the features; default those that the ranker has learned, or if it knows no names, all but `qid`,
         "relevance" and other declared columns, such as "docid".
     assume_grouped : bool
-        No query is in two partitions. It must be so if the ranker transforms features within queries, as the default
-        transforms do.
+        No query is in two partitions. With Dask it must be so if the ranker transforms features within queries, as
+        the default transforms do.
 
     Examples
     --------
@@ -53,7 +58,7 @@ def predict(
     >>> bool((scores.to_numpy() == ranker.predict(stream)).all())
     True
     """
-    return _mapped(ranker, frame, qid, features, assume_grouped, SCORE, np.float64)
+    return _mapped(ranker, frame, qid, features, assume_grouped, SCORE)
 
 
 def rank(
@@ -64,14 +69,14 @@ def rank(
     features: Sequence[str] | None = None,
     assume_grouped: bool = False,
 ) -> Any:
-    """Return each document's rank in its query (1 is best), as a Dask Series like that of `predict`.
+    """Return each document's rank in its query (1 is best): as `predict` returns scores, in the column "place".
 
     Documents of equal scores keep their order. Other parameters are those of `predict`.
 
     Parameters
     ----------
     assume_grouped : bool
-        No query is in two partitions; it must be True.
+        No query is in two partitions. With Dask it must be True; Spark's frame is shuffled by `qid` if not.
 
     Examples
     --------
@@ -84,11 +89,11 @@ def rank(
     >>> sorted(places[:5].tolist())
     [1, 2, 3, 4, 5]
     """
-    if not assume_grouped:
+    if not assume_grouped and not is_of_spark(frame):
         raise ValueError(
             "places need whole queries: bring them together, frame.shuffle(qid), and say assume_grouped=True"
         )
-    return _mapped(ranker, frame, qid, features, assume_grouped, PLACE, np.int64)
+    return _mapped(ranker, frame, qid, features, assume_grouped, PLACE)
 
 
 def evaluate(
@@ -99,14 +104,14 @@ def evaluate(
     assume_grouped: bool = False,
     **columns: Any,
 ) -> Any:
-    """Return the measures of each query as a Dask DataFrame, one row per query: its id, then a column per measure.
+    """Return the measures of each query as a DataFrame of the same engine: per query its id, then each measure.
 
-    NaN is where a measure leaves a query out, as the means of the frame do.
+    NaN, in Spark null, is where a measure leaves a query out, as the means of the frame do.
 
     Parameters
     ----------
     ranker : learner
-    frame : Dask DataFrame
+    frame : DataFrame of Dask or Spark
         One row per document, partitioned in any way: queries are brought together by a shuffle.
     measures : str, Measure or list of them
     assume_grouped : bool
@@ -128,11 +133,15 @@ def evaluate(
     options = check_columns(frame, columns)
     recorded = tuple(parse_all(measures))
     qid = columns.get("qid", "qid")
+    if is_of_spark(frame):
+        from perceptrank.distributed.spark_parts import measures_of
+
+        return measures_of(ranker, frame, recorded, qid, options, assume_grouped=assume_grouped)
     if not assume_grouped:
         frame = shuffled(frame, qid, frame.npartitions)
     converter = Frames(options, shuffled=not assume_grouped)
     meta = _table(frame._meta[qid].iloc[:0], qid, {str(measure): np.zeros(0) for measure in recorded})
-    return frame.map_partitions(_measured, ranker, converter, recorded, qid, meta=meta)
+    return frame.map_partitions(measured, ranker, converter, recorded, qid, meta=meta)
 
 
 def _mapped(
@@ -142,28 +151,34 @@ def _mapped(
     features: Sequence[str] | None,
     assume_grouped: bool,
     name: str,
-    dtype: type,
 ) -> Any:
     columns = list(frame.columns)
     lacking = [name for name in (qid, *(features or ())) if name not in columns]
     if lacking:
         raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {columns}")
-    if not assume_grouped and ready_model(ranker).has_transforms:
+    learned = ranker.model.needed_names if features is None else features
+    others = [name for name in columns if name not in (qid, RELEVANCE, *recognized_columns(columns))]
+    chosen = list(learned) if learned is not None and set(learned) <= set(columns) else others
+    has_transforms = ready_model(ranker).has_transforms
+    if is_of_spark(frame):
+        from perceptrank.distributed.spark_parts import with_values
+
+        whole = name == PLACE or has_transforms
+        return with_values(ranker, frame, qid, chosen, name, whole=whole, assume_grouped=assume_grouped)
+    if not assume_grouped and has_transforms:
         raise ValueError(
             "the ranker transforms features, perhaps within queries: bring queries together, frame.shuffle(qid), and "
             "say assume_grouped=True"
         )
-    learned = ranker.model.needed_names if features is None else features
-    others = [name for name in columns if name not in (qid, RELEVANCE, *recognized_columns(columns))]
-    chosen = list(learned) if learned is not None and set(learned) <= set(columns) else others
-    meta = frame._meta[qid].iloc[:0].astype(dtype).rename(name)
-    return frame.map_partitions(_scored, ranker, qid, chosen, name, dtype, meta=meta)
+    meta = frame._meta[qid].iloc[:0].astype(_DTYPES[name]).rename(name)
+    return frame.map_partitions(scored, ranker, qid, chosen, name, meta=meta)
 
 
-def _scored(frame: Any, ranker: Learner, qid: str, features: list[str], name: str, dtype: type) -> Any:
-    scores = ranker.predict(frame[features], qid=frame[qid].to_numpy()) if len(frame) else np.zeros(0)
+def scored(frame: Any, ranker: Learner, qid: str, features: Sequence[str], name: str) -> Any:
+    """Return the scores or places of the documents of a partition as a pandas Series."""
+    scores = ranker.predict(frame[[*features]], qid=frame[qid].to_numpy()) if len(frame) else np.zeros(0)
     values = scores if name == SCORE else _places(scores, as_identifiers(frame[qid].to_numpy()))
-    return frame[[qid]].assign(**{name: np.asarray(values, dtype)})[name]
+    return frame[[qid]].assign(**{name: np.asarray(values, _DTYPES[name])})[name]
 
 
 def _places(scores: Any, queries: Any) -> Any:
@@ -176,7 +191,8 @@ def _places(scores: Any, queries: Any) -> Any:
     return places
 
 
-def _measured(frame: Any, ranker: Learner, converter: Frames, recorded: tuple[Measure, ...], qid: str) -> Any:
+def measured(frame: Any, ranker: Learner, converter: Frames, recorded: tuple[Measure, ...], qid: str) -> Any:
+    """Return the measures of the queries of a partition as a pandas data frame."""
     empty = {str(measure): np.zeros(0) for measure in recorded}
     if len(frame) == 0:
         return _table(frame[qid].iloc[:0], qid, empty)

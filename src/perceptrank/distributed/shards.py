@@ -191,10 +191,11 @@ def as_shards(parts: Any, shards: int | None = None, options: dict[str, Any] | N
         parts = [parts]
     if hasattr(parts, "columns"):
         raise TypeError(
-            "parts must be files, streams or a Dask collection: make a stream, QueryStream.from_frame(frame)"
+            "parts must be files, streams, or a collection of Dask or Spark: make a stream, "
+            "QueryStream.from_frame(frame)"
         )
     if not isinstance(parts, Iterable):
-        raise TypeError(f"parts must be files, streams or a Dask collection, got {type(parts).__name__}")
+        raise TypeError(f"parts must be files, streams, or a collection of Dask or Spark, got {type(parts).__name__}")
     several = list(parts)
     if not several:
         raise ValueError("parts must not be empty: there are no queries to learn from")

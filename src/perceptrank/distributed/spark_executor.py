@@ -8,9 +8,8 @@ import re
 import socket
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pickle import loads
 from typing import Any
@@ -18,29 +17,85 @@ from uuid import uuid4
 
 import perceptrank
 from perceptrank.distributed.executors import Result, Work
+from perceptrank.distributed.frames import DelayedShard
 from perceptrank.distributed.packing import pack, unpack
 from perceptrank.distributed.shards import ShardError, shard_error
+from perceptrank.distributed.spark_parts import FrameShard, frame_of
 from perceptrank.distributed.waiting import Waiting
 
 try:
-    from pyspark import TaskContext, inheritable_thread_target
+    from pyspark import InheritableThread, TaskContext
     from pyspark.cloudpickle import dumps
 except ImportError as error:
     raise ImportError(
         f"learning with Spark needs the extra spark: pip install 'perceptrank[spark]' ({error})"
     ) from None
 
-_AT_ONCE = 256  # jobs, whether they run or wait for an executor
-_ENDING = 10.0  # seconds that cancelled jobs have to end
-_REASON = re.compile(r"Job aborted due to stage failure: ([^\n]*)")
+_ENDING = 10.0  # seconds that a cancelled job has to end
+_TASKS = 100_000  # of a stage, to look for those that run
+_LOCAL_TRIES = 4  # of a task of a local session, as elsewhere; Spark would make one
+_REASON = re.compile(r"Job aborted due to stage failure: (Task (\d+) in [^\n]*)")
+
+
+@contextmanager
+def spark_session(master: str | None = None, n_workers: int | None = None) -> Iterator[Any]:
+    """Give a Spark session, and stop it at the end.
+
+    - `master`: the cluster, as `spark-submit --master` takes it; default processes of this machine.
+    - `n_workers`: their number, without a `master`; default one per processor.
+    """
+    from pyspark.sql import SparkSession
+
+    place = master or f"local[{n_workers or '*'},{_LOCAL_TRIES}]"
+    builder = SparkSession.builder.master(place).appName("perceptrank").config("spark.ui.showConsoleProgress", False)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise OSError(f"there is no Spark at {place}: {_first_line(error)}; it needs Java 17 or newer") from None
+    try:
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+    finally:
+        session.stop()
+
+
+def _first_line(error: Exception) -> str:
+    """Return what Spark says first, without the lines that only say where."""
+    lines = [line.removeprefix(": ") for line in str(error).splitlines() if not line.startswith("An error occurred")]
+    return lines[0] if lines else type(error).__name__
+
+
+class _Delivery:
+    """Hand over what a task has added as soon as it has succeeded: what a job returns comes when all tasks are done.
+
+    It is the parameter of an accumulator (`pyspark.AccumulatorParam`).
+    """
+
+    def __init__(self, done: queue.Queue[Any] | None = None) -> None:
+        self.done = done  # on the driver only
+
+    def __reduce__(self) -> Any:
+        return _Delivery, ()
+
+    def zero(self, value: Any) -> Any:
+        """Return no outcomes."""
+        return []
+
+    def addInPlace(self, value1: Any, value2: Any) -> Any:  # noqa: N802 (Spark's name)
+        """Hand over outcomes, or keep them until the task ends."""
+        if self.done is None:
+            return value1 + value2
+        for outcome in value2:
+            self.done.put(outcome)
+        return []
 
 
 class SparkExecutor(Waiting):
-    """Run a job for each shard in a `pyspark.sql.SparkSession`; Spark runs those of lost executors again.
+    """Run a job in a `pyspark.sql.SparkSession`, with a task for each shard; Spark runs those of lost executors again.
 
-    The common state is broadcast. It and the shards travel as bytes, which the job itself unpacks: an executor that
+    The common state is broadcast. It and the shards travel as bytes, which the task itself unpacks: an executor that
     cannot (a class of a module that it has not got) answers with an error, which Spark does not try again. With a
-    `timeout`, it gives up if no shard was finished for so many seconds. Whatever ends `map`, its jobs are cancelled.
+    `timeout`, it gives up if no shard was finished for so many seconds. Whatever ends `map`, the job is cancelled.
     """
 
     def __init__(self, session: Any, timeout: float | None = None) -> None:
@@ -50,57 +105,57 @@ class SparkExecutor(Waiting):
                 "client must be a session of SparkSession.builder.master(…): one of Spark Connect cannot send tasks"
             )
         self.session, self.context = session, session.sparkContext
-        self._run = f"perceptrank {uuid4().hex}"
+        self._group = f"perceptrank {uuid4().hex}"
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
         """Yield the number and outcome of each shard as it is done."""
         common = self.context.broadcast(pack(task, dumps))
-        rows = [(number, shard.name, pack(shard, dumps)) for number, shard in enumerate(shards)]
-        parts, run = self.context.parallelize(rows, len(rows)), partial(run_on_executor, common, task.of)
+        done: queue.Queue[tuple[int | None, Any]] = queue.Queue()
+        run = self._job(common, self.context.accumulator([], _Delivery(done)), task.of, shards)
 
-        def run_job(number: int) -> Any:
-            what = f"{task.of} {number} ({shards[number].name})"
-            self.context.setJobGroup(self._group(number), what, interruptOnCancel=True)
-            (packed,) = self.context.runJob(parts, run, [number])
-            return loads(packed)
+        def run_job() -> None:
+            self.context.setJobGroup(self._group, f"perceptrank: {len(shards)} {task.of}s", interruptOnCancel=True)
+            try:
+                run()
+                done.put((None, None))
+            except Exception as error:
+                done.put((None, error))
 
-        done: queue.Queue[Any] = queue.Queue()
-        pool = ThreadPoolExecutor(min(len(rows), _AT_ONCE))
-        start_job = inheritable_thread_target(run_job)
-        pending = {number: pool.submit(start_job, number) for number in range(len(rows))}
-        numbers = {future: number for number, future in pending.items()}
+        job = InheritableThread(target=run_job, session=self.session, daemon=True)
+        pending = {number: shard.name for number, shard in enumerate(shards)}
         try:
-            for future in numbers:
-                future.add_done_callback(done.put)
+            job.start()
             while pending:
-                future = self.next_done(done, task.of, pending, shards)
-                number = numbers[future]
-                what = f"{task.of} {number} ({shards[number].name})"
-                try:
-                    outcome = future.result()
-                except Exception as error:
-                    raise ShardError(number, f"{what} {self._reason(error)}") from error
+                number, packed = self.next_done(done, task.of, pending, shards)
+                if number is None:
+                    raise self._problem(task.of, pending, packed) from packed
+                if number not in pending:
+                    continue  # of a task that was run twice
+                outcome: Any = loads(packed)
                 if isinstance(outcome, ShardError):
                     raise outcome
                 del pending[number]
                 yield number, outcome
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            self._cancel(pending)
+            end = time.monotonic() + _ENDING
+            while job.is_alive() and time.monotonic() < end:
+                if pending:  # it may have been about to start
+                    with suppress(Exception):  # without a context, there is nothing to cancel
+                        self.context.cancelJobGroup(self._group)
+                job.join(0.1)
             with suppress(Exception):
                 common.destroy()
 
-    def _group(self, number: int) -> str:
-        return f"{self._run} {number}"
-
-    def _cancel(self, pending: dict[int, Any]) -> None:
-        """Cancel jobs until all have ended: one may have been about to start."""
-        end = time.monotonic() + _ENDING
-        while (running := [n for n, future in pending.items() if not future.done()]) and time.monotonic() < end:
-            with suppress(Exception):  # without a context, there is nothing to cancel
-                for number in running:
-                    self.context.cancelJobGroup(self._group(number))
-            time.sleep(0.1)
+    def _job(self, common: Any, outcomes: Any, of: str, shards: Sequence[Any]) -> Callable[[], Any]:
+        """Return the job, whose tasks add the number and outcome of each shard to the outcomes."""
+        first = shards[0]
+        if isinstance(first, FrameShard):
+            work = partial(_run_partition, common, outcomes, of, pack(first.converter, dumps))
+            collect: Callable[[], Any] = first.frame.mapInArrow(work, "nothing int").collect
+            return collect
+        rows = [(number, shard.name, pack(shard, dumps)) for number, shard in enumerate(shards)]
+        parts = self.context.parallelize(rows, len(rows))
+        return partial(self.context.runJob, parts, partial(_run_shards, common, outcomes, of))
 
     def has_workers(self) -> bool:
         """Tell whether there are executors, the driver being another one only if it runs tasks itself."""
@@ -111,47 +166,79 @@ class SparkExecutor(Waiting):
             return True  # without a context the jobs tell, as they fail
 
     def places(self, pending: dict[int, Any]) -> dict[int, str]:
-        """Return the executors of shards, as far as Spark knows."""
+        """Return the executors of shards, as far as Spark tells."""
         places = {}
         with suppress(Exception):
             tracker, store = self.context.statusTracker(), self.context._jsc.sc().statusStore()
-            for number in pending:
-                for job in tracker.getJobIdsForGroup(self._group(number)):
-                    for stage in tracker.getJobInfo(job).stageIds:
-                        for task in store.taskList(stage, 0, 1):
-                            places[number] = f"executor {task.executorId()}, {task.host()}"
+            for job in tracker.getJobIdsForGroup(self._group):
+                tasks = store.taskList(max(tracker.getJobInfo(job).stageIds), 0, _TASKS)
+                for task in map(tasks.apply, range(tasks.size())):
+                    if task.status() == "RUNNING":
+                        places[task.index()] = f"executor {task.executorId()}, {task.host()}"
         return places
 
-    def _reason(self, error: Exception) -> str:
-        """Return what became of a shard whose job failed."""
-        message = str(error)
-        if isinstance(error, CancelledError) or self.context._jsc is None or self.context._jsc.sc().isStopped():
-            return (
+    def _problem(self, of: str, pending: dict[int, str], error: Exception | None) -> Exception:
+        """Return the error of a job that has ended before all shards were done."""
+        message, number = str(error), next(iter(pending))
+        if error is None:
+            numbers = ", ".join(map(str, pending))
+            return ValueError(
+                f"there are no queries to learn from in the {of}s {numbers}: the frame is empty, or has fewer "
+                "partitions than before; persist it"
+            )
+        reason = _REASON.search(message)
+        if reason is not None and int(reason[2]) in pending:
+            number = int(reason[2])
+        what = f"{of} {number} ({pending[number]})"
+        if self.context._jsc is None or self.context._jsc.sc().isStopped():
+            problem = (
                 "is lost: the session was stopped; checkpoint= keeps what was learned in the epochs before, and the "
                 "same call goes on from there with another session"
             )
-        if "No module named 'perceptrank'" in message:
-            return (
+        elif "No module named 'perceptrank'" in message:
+            problem = (
                 f"failed: executors cannot import perceptrank; install perceptrank {perceptrank.__version__} in their "
                 "Python, which spark.pyspark.python names"
             )
-        reason = _REASON.search(message)
-        if reason is None:
-            return f"failed: {type(error).__name__}: {message}"
-        return f"was given up: {reason[1]}; perhaps executors had too little memory beside spark.executor.memory"
+        elif reason is None:
+            problem = f"failed: {type(error).__name__}: {_first_line(error)}"
+        else:
+            problem = f"was given up: {reason[1]}; perhaps executors had too little memory beside spark.executor.memory"
+        return ShardError(number, f"{what} {problem}")
 
     def __repr__(self) -> str:
         return f"SparkExecutor({self.session!r})"
 
 
-def run_on_executor(task: Any, of: str, rows: Iterable[tuple[int, str, bytes]]) -> Iterator[bytes]:
+def _run_shards(task: Any, outcomes: Any, of: str, rows: Iterable[tuple[int, str, bytes]]) -> list[None]:
     """Learn the shards of a partition, of which there is one."""
     for number, name, shard in rows:
-        try:
-            outcome = unpack(task.value).run(unpack(shard))
-        except Exception as error:
-            context: Any = TaskContext.get()
-            where = f" on {socket.gethostname()}, in {os.getcwd()}, task {context.taskAttemptId()}"
-            outcome = shard_error(of, number, name, where, error)
-            outcome.add_note("".join(traceback.format_exception(error)))
-        yield dumps(outcome)
+        outcomes.add([(number, _run(partial(_learn, task, shard), of, number, name))])
+    return []
+
+
+def _learn(task: Any, shard: bytes) -> Any:
+    return unpack(task.value).run(unpack(shard))
+
+
+def _run_partition(task: Any, outcomes: Any, of: str, converter: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    """Learn the rows of a partition, which come as Arrow batches; no rows go back."""
+    number: int = TaskContext.get().partitionId()
+    name = f"partition {number}"
+
+    def learn() -> Any:
+        return unpack(task.value).run(DelayedShard(frame_of(batches), unpack(converter), name))
+
+    outcomes.add([(number, _run(learn, of, number, name))])
+    yield from ()
+
+
+def _run(work: Callable[[], Any], of: str, number: int, name: str) -> bytes:
+    try:
+        outcome = work()
+    except Exception as error:
+        where = f" on {socket.gethostname()}, in {os.getcwd()}, task {TaskContext.get().taskAttemptId()}"
+        outcome = shard_error(of, number, name, where, error)
+        outcome.add_note("".join(traceback.format_exception(error)))
+    packed: bytes = dumps(outcome)
+    return packed

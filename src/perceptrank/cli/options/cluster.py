@@ -1,4 +1,4 @@
-"""Commands on a Dask cluster."""
+"""Commands on a cluster of Dask or Spark."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,35 +20,45 @@ class Cluster:
 
     panel: ClassVar[str] = "Several processes"
     dask: Annotated[bool, typer.Option("--dask", help="Use Dask, on several processes of this machine.")] = False
+    spark: Annotated[bool, typer.Option("--spark", help="Use Spark, on several processes of this machine.")] = False
     scheduler: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Use the Dask cluster at this address, such as tcp://host:8786; its workers must find the files under "
-            "the same names.",
+            help="Use the Dask cluster at this address, such as tcp://host:8786, or with --spark that of this master, "
+            "such as spark://host:7077 or yarn; its workers must find the files under the same names.",
         ),
     ] = None
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes for --dask; by default one per processor.")
+        int | None, typer.Option(min=1, help="Number of processes for --dask or --spark; by default one per processor.")
     ] = None
 
     @property
     def is_used(self) -> bool:
-        """Tell if work is to be done by Dask."""
-        return self.dask or self.scheduler is not None
+        """Tell if work is to be done by a cluster."""
+        return self.dask or self.spark or self.scheduler is not None
 
     def check(self) -> None:
-        """Raise if options are given that apply to a cluster only."""
-        names = [field.name for field in fields(self) if field.name not in ("dask", "scheduler")]
+        """Raise if options are given that apply to a cluster only, or to the other one."""
+        names = [field.name for field in fields(self) if field.name not in ("dask", "spark", "scheduler")]
         needless = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
         if not self.is_used and needless:
-            raise ValueError(f"{', '.join(needless)} can only be given with --dask or --scheduler")
+            raise ValueError(f"{', '.join(needless)} can only be given with --dask, --spark or --scheduler")
+        if self.dask and self.spark:
+            raise ValueError("--dask and --spark are two engines: give one of them")
         if self.scheduler is not None and self.workers is not None:
-            raise ValueError("--workers applies to --dask only: the cluster of a --scheduler has its own workers")
+            raise ValueError("--workers applies to processes of this machine: the cluster of a --scheduler has its own")
 
     @contextmanager
     def client(self) -> Iterator[Any]:
         """Connect to the cluster, or start one."""
+        if self.spark:
+            from perceptrank.distributed.spark_executor import spark_session
+
+            with spark_session(self.scheduler, self.workers) as session:
+                complain(f"page of the cluster: {session.sparkContext.uiWebUrl}")
+                yield session
+            return
         try:
             import distributed
         except ImportError:
@@ -77,8 +87,8 @@ class Dealing(Cluster):
         int | None,
         typer.Option(
             min=1,
-            help="Number of shards, with Dask: small files are joined, stores and text are split. By default each file "
-            "is a shard.",
+            help="Number of shards, on a cluster: small files are joined, stores and text are split. By default each "
+            "file is a shard.",
         ),
     ] = None
 
@@ -91,7 +101,7 @@ class Sharing(Dealing):
     keep_epochs: Annotated[
         Path | None,
         typer.Option(
-            help="Folder to save the model to after each epoch, with Dask; the same command continues from there."
+            help="Folder to save the model to after each epoch, on a cluster; the same command continues from there."
         ),
     ] = None
 
