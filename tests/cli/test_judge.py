@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.click_logs import write_lines
+from support.clusters import has_java
 
 import perceptrank as pr
 
@@ -123,12 +124,14 @@ def test_judgements_without_clicks_or_a_known_suffix_are_refused(run, impression
 
 @pytest.mark.engine
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("shards", [None, 3])
-def test_files_are_counted_on_local_processes(run, impressions, shards):
-    pytest.importorskip("distributed")
+@pytest.mark.parametrize(("engine", "shards"), [("dask", None), ("dask", 3), ("spark", 3)])
+def test_files_are_counted_on_local_processes(run, impressions, engine, shards):
+    pytest.importorskip({"dask": "distributed", "spark": "pyspark"}[engine])
+    if engine == "spark" and not has_java():
+        pytest.skip("Spark needs Java")
     for name, part in (("one", impressions[:100]), ("two", impressions[100:])):
         pr.write_store(part, name)
-    cluster = ["--dask", "--workers", 1, *([] if shards is None else ["--shards", shards])]
+    cluster = [f"--{engine}", "--workers", 1, *([] if shards is None else ["--shards", shards])]
     run("judge", "one", "two", "--out", "here.jsonl")
     result = run("judge", "one", "two", "--out", "there.jsonl", *cluster)
     assert read_lines("there.jsonl") == read_lines("here.jsonl")

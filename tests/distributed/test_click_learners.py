@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from support.clusters import ENGINES, client_of
 
 import perceptrank as pr
 from perceptrank.distributed import learn
@@ -13,14 +14,10 @@ POLICIES = {"3pr": "fair-pairs", "fair-pairs": "fair-pairs", "rtop-k": "uniform:
 N_SHARDS = 4
 
 
-@pytest.fixture(scope="module", params=["here", pytest.param("dask", marks=pytest.mark.engine)])
+@pytest.fixture(scope="module", params=ENGINES)
 def client(request):
-    if request.param == "here":
-        yield None
-    else:
-        distributed = pytest.importorskip("distributed")
-        with pr.distributed.local_cluster(2) as cluster, distributed.Client(cluster) as made:
-            yield made
+    with client_of(request.param) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

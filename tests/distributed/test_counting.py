@@ -3,31 +3,19 @@
 import numpy as np
 import pytest
 from support.click_logs import write_lines
+from support.clusters import ENGINES, Backwards, client_of
 
 import perceptrank as pr
 from perceptrank.distributed import ShardError, judgements, position_bias
 
+pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::pyspark")  # which have some of their own
 COLUMNS = ("estimate", "low", "high", "grade", "clicks", "shown", "exposure", "prior_share", "smallest_place")
 
 
-class Backwards:
-    """An engine whose shards are done in the opposite order."""
-
-    def map(self, task, shards):
-        for number in reversed(range(len(shards))):
-            yield number, task.run(shards[number])
-
-
-@pytest.fixture(scope="module", params=["here", "backwards", pytest.param("dask", marks=pytest.mark.engine)])
+@pytest.fixture(scope="module", params=ENGINES)
 def client(request):
-    if request.param == "here":
-        yield None
-    elif request.param == "backwards":
-        yield Backwards()
-    else:
-        distributed = pytest.importorskip("distributed")
-        with pr.distributed.local_cluster(2) as cluster, distributed.Client(cluster) as made:
-            yield made
+    with client_of(request.param) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +79,27 @@ def test_sums_of_fractions_are_equal_up_to_rounding(client, log):
     expected = pr.clicks.judgements(partial, bias=[1, 0.6, 0.5, 0.4, 0.3])
     np.testing.assert_allclose(made.clicks, expected.clicks, rtol=1e-12)
     np.testing.assert_allclose(made.estimate, expected.estimate, rtol=1e-9)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("kind", ["dask", "spark"])
+def test_frames_are_counted_after_a_shuffle(log, kind):
+    """Queries come in the order of the partitions; all that is known of each document is the same."""
+    settings = {"bias": [1, 0.6, 0.5, 0.4, 0.3], "prior": (1.0, 2.0)}
+    frame = log.to_frame("pandas")
+    with client_of(kind) as client:
+        if kind == "dask":
+            import dask.dataframe as dd
+
+            made = judgements(dd.from_pandas(frame, npartitions=5, sort=False), client, **settings)
+        else:
+            made = judgements(client.createDataFrame(frame).repartition(5), **settings)
+    expected = pr.clicks.judgements(log, **settings)
+    assert made.n_impressions == 2000
+    rows, others = ({(row["query"], row["docid"]): row for row in judged.rows()} for judged in (made, expected))
+    assert rows.keys() == others.keys()
+    for key, row in rows.items():
+        np.testing.assert_equal(row, others[key])
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Spark: the same bits as in this process, whatever the executors and their fate."""
 
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.clusters import has_java
 from support.slow_streams import Deadly, Slow
 
 import perceptrank as pr
@@ -23,12 +22,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr, lit
 
 from perceptrank.distributed.executors import executor_of
-
-
-def has_java():
-    java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else shutil.which("java")
-    return java is not None and subprocess.run([java, "-version"], capture_output=True, check=False).returncode == 0
-
 
 pytestmark = [
     pytest.mark.engine,

@@ -62,8 +62,8 @@ def judge(
 ) -> None:
     """Judge the documents of a log of clicks: an estimate with an interval each, and a grade where that is certain.
 
-    Files are logs of clicks, or stores or Parquet files that 'perceptrank convert --clicks' has written. With --dask or
-    --scheduler, each file is counted by a worker; judgements are the same.
+    Files are logs of clicks, or stores or Parquet files that 'perceptrank convert --clicks' has written. With --dask,
+    --spark or --scheduler, each file is counted by a worker; judgements are the same.
 
     Example: perceptrank judge ubi_events.ndjson --queries ubi_queries.ndjson --out judgements.csv
     """

@@ -18,8 +18,8 @@ from perceptrank.clicks.judging import judging
 from perceptrank.clicks.judging.judgements import Judgements
 from perceptrank.clicks.judging.judging import THRESHOLDS, ClickModel
 from perceptrank.clicks.judging.sums import JudgementSums
-from perceptrank.distributed.executors import executor_of, marks_of
-from perceptrank.distributed.learning import shards_of, warn_of_shared
+from perceptrank.distributed.executors import marks_of
+from perceptrank.distributed.learning import engine_for, shards_of, warn_of_shared
 from perceptrank.distributed.shards import FileShard, Shard, deal, files_of, size_of
 from perceptrank.io.logs.reader import scan_clicks
 from perceptrank.io.logs.report import ClickReport
@@ -99,11 +99,11 @@ def judgements(
 
     Parameters
     ----------
-    parts : files, streams or a Dask collection
+    parts : files, streams, a Dask collection or a Spark DataFrame
         Logs of clicks, as `perceptrank.scan_clicks` reads them, each a shard; or whatever
         `perceptrank.distributed.learn` takes, with the columns ``place``, ``clicked`` and ``docid``.
-    client : distributed.Client, Executor, or None
-        Where to count. None is this process.
+    client : distributed.Client, pyspark.sql.SparkSession, Executor, or None
+        Where to count. None is this process, or the session of a Spark DataFrame.
     model, bias, prior, thresholds, confidence
         See `perceptrank.clicks.judgements`. The position bias is estimated from the same log by default.
     **counting
@@ -188,7 +188,7 @@ def count_clicks(
     """Return what empty sums become with the impressions of all shards, in the order of the shards."""
     if timeout is not None:
         check_positive("timeout", timeout)
-    executor = executor_of(client, timeout)
+    executor = engine_for(parts, client, timeout)
     all_shards = _log_shards(parts, queries, shards, options) or shards_of(parts, shards, assume_grouped, options)
     totals = deepcopy(list(empty))
     waiting: dict[int, Counted] = {}

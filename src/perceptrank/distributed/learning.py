@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
-from perceptrank.distributed.executors import Outcome, Task, executor_of
+from perceptrank.distributed.executors import Executor, Outcome, Task, executor_of
 from perceptrank.distributed.frames import is_of_spark
 from perceptrank.distributed.mixing import MIXED_BY, MixedBy, SomeLearner, mixed
 from perceptrank.distributed.sampling import check_learnable, fit_to_sample, unfitted_trees
@@ -235,7 +235,7 @@ def learn(
     if timeout is not None:
         check_positive("timeout", timeout)
     recorded = None if measures is None else tuple(parse_all(measures))
-    executor = executor_of(parts.sparkSession if client is None and is_of_spark(parts) else client, timeout)
+    executor = engine_for(parts, client, timeout)
     all_shards = shards_of(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []
     kept_in = None
@@ -303,6 +303,11 @@ def warn_of_shared(shards: Sequence[Shard], marks: Sequence[Words], what: str, a
             UserWarning,
             stacklevel=3,
         )
+
+
+def engine_for(parts: Any, client: Any, timeout: float | None) -> Executor:
+    """Return the engine of a client; without one, that of the session of a Spark DataFrame, or this process."""
+    return executor_of(parts.sparkSession if client is None and is_of_spark(parts) else client, timeout)
 
 
 def shards_of(parts: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[Shard]:
