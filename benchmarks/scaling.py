@@ -113,7 +113,9 @@ def speed(gigabytes: float, folder: str | None, repeats: int) -> None:
 
 def bytes_moved() -> None:
     """What goes to a worker and back for each shard and epoch, as it is packed, against the state's arrays."""
-    from perceptrank.distributed.dask_executor import pack
+    from distributed.protocol.pickle import dumps
+
+    from perceptrank.distributed.packing import pack
     from perceptrank.distributed.shards import FileShard
 
     for n_features in (136, 5000):
@@ -123,7 +125,7 @@ def bytes_moved() -> None:
         state = ranker.model
         size = 8 * (2 * state.n_features)
         task = Task(ranker, (pr.parse("ndcg@10"),), holds=True)
-        there = len(pack(task)) + len(pack(FileShard(("shard.store",))))
+        there = len(pack(task, dumps)) + len(pack(FileShard(("shard.store",)), dumps))
         back = len(pickle.dumps(Outcome(state, None, trace.means())))
         print(
             f"{n_features} features: weights and their mean {size:,} bytes, to a worker {there:,}, back {back:,}: "

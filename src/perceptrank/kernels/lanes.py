@@ -11,6 +11,8 @@ from llvmlite import ir
 from numba import extending
 from numba.core import cgutils
 
+from perceptrank.kernels.fetching import emit_fetch
+
 intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 _GENERATORS: Any = cgutils
 
@@ -18,8 +20,6 @@ LANES = 8  # columns that are worked on together: eight rows of their keys fit i
 
 INT = ir.IntType(32)
 INTS = ir.VectorType(INT, LANES)
-_BYTES = ir.IntType(8).as_pointer()
-_FETCH = ir.FunctionType(ir.VoidType(), [_BYTES, INT, INT, INT])
 
 
 class Lanes:
@@ -43,11 +43,7 @@ class Lanes:
 
     def expect(self, place: Any) -> None:
         """Begin to fetch what comes after the vector at a place: the processor does not foresee strides like ours."""
-        address = self._builder.bitcast(
-            self._builder.gep(self.at(place), [ir.Constant(place.type, 64 // self._size)]), _BYTES
-        )
-        fetch = self._builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], _FETCH)
-        self._builder.call(fetch, [address, *(ir.Constant(INT, number) for number in (0, 3, 1))])
+        emit_fetch(self._builder, self._builder.gep(self.at(place), [ir.Constant(place.type, 64 // self._size)]))
 
     def store(self, place: Any, vector: Any) -> None:
         """Store a vector from a place on."""

@@ -22,6 +22,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Columns, Floats, Ints, SparseArrays
 from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.kernels.fetching import AHEAD, fetch
 from perceptrank.learners.tally import (
     FADED,
     FADING,
@@ -65,8 +66,12 @@ def score_row_by_table(X: SparseArrays, i: int, table: Floats) -> tuple[float, f
     first, last = starts[i], starts[i + 1]
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     e, f, g, h = 0.0, 0.0, 0.0, 0.0
-    whole = last - (last - first) % 4
+    whole, ahead = last - (last - first) % 4, min(AHEAD, len(indices) - last)
     for k in range(first, whole, 4):
+        fetch(table, row_at(indices, k + ahead))
+        fetch(table, row_at(indices, k + ahead + 1))
+        fetch(table, row_at(indices, k + ahead + 2))
+        fetch(table, row_at(indices, k + ahead + 3))
         p, q, r, s = row_at(indices, k), row_at(indices, k + 1), row_at(indices, k + 2), row_at(indices, k + 3)
         v, w = np.float64(values[k]), np.float64(values[k + 1])
         x, y = np.float64(values[k + 2]), np.float64(values[k + 3])
