@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.binding
-import numba
 
 from perceptrank.kernels.cache_folder import CONFIG, cache_state, make_folder, read_trusted, warn_uncached
 from perceptrank.kernels.pipeline import UNFIT, look_up
 from perceptrank.kernels.stamps import NotStampedError, key_of, stamp_of
-
 
 # Numba does not promise to keep these names. Without one of them, nothing else of this module is used.
 (_REBUILD, _, _NUMBERS, _DUMPS, _RUNTIME_SYMBOLS, _), _UNFIT = look_up(

@@ -132,11 +132,12 @@ class _Helper(_Kernel):
 def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, **options: Any) -> Kernel:
     # Without a memory manager there are no references to count: less to compile, and less to do on a short query.
     shortcuts = {"_nrt": allocates, "no_cpython_wrapper": helps, "no_cfunc_wrapper": True}  # without documents
-    more = {name: value for name, value in shortcuts.items() if hasattr(_OPTIONS, name)}
+    more: dict[str, Any] = {name: value for name, value in shortcuts.items() if hasattr(_OPTIONS, name)}
     if not UNFIT and not allocates:
         more["pipeline_class"] = HelperCompiler if helps else KernelCompiler
-    kernel: Any = numba.njit(nogil=True, error_model="numpy", **options, **more)(function)
-    if extending.is_jitted(kernel):  # not so with NUMBA_DISABLE_JIT
+    kernel: Any = numba.njit(nogil=True, error_model="numpy", **options | more)(function)
+    is_jitted = extending.is_jitted(kernel)
+    if is_jitted:  # not so with NUMBA_DISABLE_JIT
         kernel.__class__ = _Kernel if UNFIT or allocates else _Helper if helps else _Entry
         if kernel.__class__ is _Entry:
             kernel.helper = _compile(function, helps=True, **options)
@@ -158,7 +159,7 @@ compiled_allocating = _decorator(allocates=True)
 compiled_fused = _decorator(fastmath=FUSED)
 # As `compiled`, for loops whose sums may be taken in any order.
 compiled_sums = _decorator(fastmath=REORDERED_SUMS)
-# As `compiled`, for what only other kernels call: it compiles in half the time, and Python cannot call it.
+# As `compiled`, for what only other kernels call: it is compiled as a part of them, and Python cannot call it.
 helper = _decorator(helps=True)
 # As `helper`, for short ones with many arguments: passing them would take longer than the work itself.
 helper_inlined = _decorator(helps=True, forceinline=True)
@@ -166,9 +167,7 @@ helper_inlined = _decorator(helps=True, forceinline=True)
 helper_fused = _decorator(helps=True, fastmath=FUSED, forceinline=True)
 # As `helper`, for loops whose sums may be taken in any order.
 helper_sums = _decorator(helps=True, fastmath=REORDERED_SUMS)
-# As `helper_sums`, for long ones that one kernel calls. Inlined, their sums have one order: the copy that is compiled
-# with the kernel may have another than their own, and which of the two a process runs depends on whether it has
-# compiled them or found the kernel on disk.
+# As `helper_sums`, for long ones that one kernel calls.
 helper_sums_inlined = _decorator(helps=True, fastmath=REORDERED_SUMS, forceinline=True)
 # As `helper`, for minima and maxima of values that were checked not to be NaN.
 helper_extrema = _decorator(helps=True, fastmath=NO_NAN)
@@ -244,5 +243,5 @@ class _CompileListener(_Listener):
     def on_start(self, compilation: Any) -> None:
         """Report a kernel."""
         kernel = compilation.data["dispatcher"]
-        if isinstance(getattr(kernel, "_cache", None), KernelCache):
+        if isinstance(kernel, _Kernel):
             self._callback(f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}")

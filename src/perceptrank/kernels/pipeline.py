@@ -52,10 +52,9 @@ class _KernelCode(_LIBRARY or object):  # type: ignore[misc]
             loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap"
         )
         cheap.run(self._final_module, builder)
-        # Unrolled loops are no faster here, and take a third longer to compile: those that matter use whole vectors.
+        # Helpers are small before they are optimised. All of them in one function are slow, to compile and to run.
         options = llvmlite.binding.create_pipeline_tuning_options(int(CONFIG.OPT))
         options.loop_vectorization, options.slp_vectorization = CONFIG.LOOP_VECTORIZE, CONFIG.SLP_VECTORIZE
-        options.loop_unrolling = False
         options.inlining_threshold = 25
         builder = llvmlite.binding.create_pass_builder(self._codegen._tm, options)
         builder.getModulePassManager().run(self._final_module, builder)
