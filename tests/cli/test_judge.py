@@ -119,3 +119,47 @@ def test_judgements_without_clicks_or_a_known_suffix_are_refused(run, impression
     assert "judging needs the column 'place'" in run("judge", "graded", "--out", "judged.csv", code=1).stderr
     pr.write_store(impressions, "log")
     assert "the suffix of a file of judgements" in run("judge", "log", "--out", "judged.txt", code=1).stderr
+
+
+@pytest.mark.engine
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("shards", [None, 3])
+def test_files_are_counted_on_local_processes(run, impressions, shards):
+    pytest.importorskip("distributed")
+    for name, part in (("one", impressions[:100]), ("two", impressions[100:])):
+        pr.write_store(part, name)
+    cluster = ["--dask", "--workers", 1, *([] if shards is None else ["--shards", shards])]
+    run("judge", "one", "two", "--out", "here.jsonl")
+    result = run("judge", "one", "two", "--out", "there.jsonl", *cluster)
+    assert read_lines("there.jsonl") == read_lines("here.jsonl")
+    assert "there.jsonl: 4 of 4 documents of 2 queries, 600 impressions" in result.stdout
+    here, there = (json.loads(run("position-bias", "one", "two", "--json", *more).stdout) for more in ([], cluster))
+    assert here | {"seconds": 0} == there | {"seconds": 0}
+
+
+@pytest.mark.engine
+@pytest.mark.filterwarnings("default")
+def test_logs_are_counted_on_local_processes(run, impressions):
+    pytest.importorskip("distributed")
+    frame = impressions.to_frame()
+    for day, rows in ((1, frame[:400]), (2, frame[400:])):
+        rows.to_csv(f"day{day}.csv", index=False)
+    run("judge", "day1.csv", "day2.csv", "--out", "here.jsonl", "--first-place", 1)
+    cluster = ["--dask", "--workers", 1]
+    result = run("judge", "day1.csv", "day2.csv", "--out", "there.jsonl", "--first-place", 1, *cluster)
+    assert read_lines("there.jsonl") == read_lines("here.jsonl")
+    assert "table log: 600 impressions, 1,200 documents" in result.stderr
+    Path("bad.csv").write_text("qid,docid,place,clicked\n1,a,first,0\n")
+    error = run("judge", "day1.csv", "bad.csv", "--out", "there.jsonl", *cluster, code=1).stderr
+    assert "shard 1 (bad.csv) failed on" in " ".join(error.split())
+
+
+def test_what_a_cluster_refuses(run, impressions):
+    pr.write_store(impressions, "log")
+    for arguments, problem in (
+        (["log", "--shards", 2], "--shards can only be given with --dask"),
+        (["-", "--dask"], "standard input cannot be one"),
+        (["log", "--dask", "--first-place", 1], "--first-place applies to logs of clicks only: give --clicks"),
+    ):
+        error = run("judge", *arguments, "--out", "judged.csv", code=1).stderr
+        assert problem in " ".join(error.split())

@@ -407,7 +407,7 @@ def test_a_cluster_that_has_forgotten_its_workers_is_an_error_at_once(stream):
 
 
 def test_a_cluster_without_workers_is_told(stream, monkeypatch):
-    monkeypatch.setattr("perceptrank.distributed.dask_executor._PATIENCE", (0.5, 3.0))
+    monkeypatch.setattr("perceptrank.distributed.waiting._PATIENCE", (0.5, 3.0))
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster) as client,

@@ -8,7 +8,9 @@ import perceptrank as pr
 from perceptrank.learners import registry
 
 pytest.importorskip("distributed")
-from perceptrank.distributed.dask_executor import pack, unpack
+from distributed.protocol.pickle import dumps
+
+from perceptrank.distributed.packing import pack, unpack
 
 SOURCE = """
 import perceptrank as pr
@@ -46,7 +48,7 @@ def test_plugins_travel_with_their_objects(tmp_path):
     path = tmp_path / "some.py"
     path.write_text(SOURCE.replace("NUMBER", "1"))
     (kind,) = registry.load_file(path)
-    packed = pack(kind())
+    packed = pack(kind(), dumps)
     forget()
     path.unlink()
     made = unpack(packed)
@@ -63,7 +65,7 @@ def test_a_file_that_was_edited_and_another_one_of_the_same_name_take_the_others
         path = tmp_path / ("some.py" if number < 3 else "other.py")
         path.write_text(SOURCE.replace("NUMBER", str(number)))
         (kind,) = registry.load_file(path)
-        packets.append(pack(kind()))
+        packets.append(pack(kind(), dumps))
         forget()
     for place in (0, 1, 2, 1, 0):
         assert unpack(packets[place]).number == place + 1
@@ -74,7 +76,7 @@ def test_a_plugin_that_fails_is_named(tmp_path):
     path.write_text(SOURCE.replace("NUMBER", "1"))
     (kind,) = registry.load_file(path)
     registry._plugins = {name: registry.Plugin(name, "some.py", b"1 / 0") for name in registry._plugins}
-    packed = pack(kind())
+    packed = pack(kind(), dumps)
     forget()
     with pytest.raises(ValueError, match=r"plugin some.py cannot be run: ZeroDivisionError"):
         unpack(packed)

@@ -69,9 +69,9 @@ def write(folder, name, text):
         (gzip.compress((HEADER + GOOD).encode(), mtime=0)[:-9], "the gzip data is damaged"),
     ],
 )
-@pytest.mark.parametrize("has_polars", [True, False])
-def test_wrong_tables(text, message, has_polars, tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "has_polars", lambda: has_polars)
+@pytest.mark.parametrize("small", [0, delimited.SMALL_BYTES])
+def test_wrong_tables(text, message, small, tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "SMALL_BYTES", small)
     path = write(tmp_path, "a.csv", text)
     with pytest.raises(ValueError, match=message) as caught:
         pr.read_table(path)
@@ -294,6 +294,7 @@ def test_damaged_tables_are_read_or_refused(rows, separator, size, tmp_path_fact
         for module in (chunks, delimited):
             patched.setattr(module, "CHUNK_BYTES", size)
         patched.setattr(text_files, "_CHUNK_BYTES", size)
+        patched.setattr(delimited, "SMALL_BYTES", 0)
         warnings.filterwarnings("ignore", ".*rows without a grade are left out")
         stream = read_or_none(path, len(lines))
     if stream is not None:
@@ -313,24 +314,34 @@ def read_or_none(path, n_lines):
 
 
 NUMBERS = st.one_of(st.floats(width=32), st.floats(), st.integers()).map(str)
+SPELLED = st.sampled_from(
+    [
+        *("+1", "1.", ".5", "-.5", "-", ".", "1.2.3", "1-2", "--1", "007", "1e5", "1E-3", "1e", "123456789", "½"),
+        *("-0", "-0.0", "1e-400", "inf", "1_000", " 7 ", "\t7", "7\v", "N/A", "TRUE", "False", "?", "nul", "missing"),
+        *('"0.5"', '" 1"', '"1', '1"', '"a""b"', '"a,b"', '"a\nb"', '"a"b', '""', '""""', 'a"b', "a\rb", "x\r"),
+        *("9007199254740993", "9007199254740993.0000000000000000000000001", "1" * 25, "0.3" + "0" * 20, "16777217"),
+    ]
+)
 
 
+@pytest.mark.kernel
 @given(
-    rows=st.lists(st.lists(CELLS | NUMBERS, max_size=6), max_size=6),
+    rows=st.lists(st.lists(CELLS | NUMBERS | SPELLED, max_size=6), max_size=6),
     separator=st.sampled_from(",;\t"),
     name=st.sampled_from(["a.csv", "a.tsv"]),
     kind=st.sampled_from(["float32", "float64"]),
 )
-def test_without_polars_values_and_errors_are_the_same(rows, separator, name, kind, tmp_path_factory):
+def test_the_module_csv_reads_the_same_values_and_errors(rows, separator, name, kind, tmp_path_factory):
+    """It is the slow twin of the compiled parser."""
     path = tmp_path_factory.mktemp("both") / name
     lines = [["qid", "docid", "grade", "x", "y"], ["q", "d", "1", "2", "3"], *rows]
     separator = "\t" if name == "a.tsv" else separator
     path.write_text("\n".join(separator.join(line) for line in lines), encoding="utf-8", newline="")
     read = []
-    for has_polars in (True, False):
+    for small in (0, delimited.SMALL_BYTES):
         with pytest.MonkeyPatch.context() as patched, warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            patched.setattr(delimited, "has_polars", lambda has_polars=has_polars: has_polars)
+            patched.setattr(delimited, "SMALL_BYTES", small)
             try:
                 stream = pr.read_table(path, missing="keep", features=["x", "y"], dtype=kind)
                 columns = [stream.relevance.tolist(), stream.docids.tolist(), stream.qids.tolist(), stream.X.tolist()]
@@ -342,7 +353,7 @@ def test_without_polars_values_and_errors_are_the_same(rows, separator, name, ki
 
 @pytest.mark.parametrize("between", [0, 5])
 def test_quotes_within_cells_do_not_swallow_rows(between, tmp_path):
-    """Polars pairs all quotes of a file: those of two cells would make one row of all lines between them."""
+    """Quotes of two cells would make one row of all lines between them for a reader that pairs all quotes."""
     rows = ['q,a,1,1,5" tv', *["q,m,0,2,none"] * between, 'q,b,0,2,7" tv', "q,c,1,3,x"]
     path = write(tmp_path, "a.csv", "qid,docid,grade,x,title\n" + "\n".join(rows))
     for read in (pr.read_table, lambda path: list(pr.scan_table(path))):

@@ -322,7 +322,7 @@ def test_shards_of_a_log_are_mixed():
     assert ranker.n_queries == 400
     assert len(learned.traces) == 2
     assert np.isfinite(ranker.weights).all()
-    assert ranker.model.more["place_shown"][0] == pytest.approx(200)  # the mean of two shards, each twice
+    assert ranker.model.more["place_shown"][0] == pytest.approx(400)  # two shards, each twice
 
 
 def test_a_model_is_exported_like_any_other():
@@ -463,7 +463,7 @@ def test_shards_that_start_from_production_keep_its_column():
         before = ranker.weights
         ranker.learn(log[:5])
         others = np.arange(4) != column
-        assert np.abs(ranker.weights - before)[others].max() < 100 < weight
+        assert np.abs(ranker.weights - before)[others].max() < 20 < weight
 
 
 def test_production_stays_what_it_was_after_lists_that_teach_nothing():

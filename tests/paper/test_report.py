@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.evaluation.plots import three_digits
+from perceptrank.paper.clicks_walk import MOMENTS
 from perceptrank.paper.contenders import CONTENDERS, RATES
 from perceptrank.paper.walkthrough import walk_through
 
@@ -83,7 +84,7 @@ def test_results_have_every_number_with_its_settings(results):
 
 
 def test_every_figure_has_its_files_and_says_how_it_was_made(folder, results):
-    assert len(results["figures"]) == 4 + 3
+    assert len(results["figures"]) == 4 + 3 + 1
     for figure in results["figures"]:
         assert results["command"] in figure["about"]
         assert "2 seeds" in figure["about"]
@@ -119,7 +120,7 @@ def test_the_rounds_of_the_page_are_in_the_results(results):
 def test_figures_are_numbered_and_say_what_is_to_be_seen(folder, results):
     text = (folder / "report.html").read_text(encoding="utf-8")
     numbers = [int(number) for number in re.findall(r"<b>Figure (\d+)\.</b>", text)]
-    assert numbers == list(range(1, len(results["figures"]) + 2))
+    assert numbers == list(range(1, len(results["figures"]) + 3))
     for figure in results["figures"]:
         assert escape(figure["caption"]) in text
         assert results["command"] not in figure["caption"]
@@ -255,7 +256,7 @@ def test_figures_are_drawn_and_nothing_scrolls_sideways(open_page, results, widt
     charts = page.locator("figure[data-chart]").all()
     assert len(charts) == len(results["figures"])
     for figure in charts:
-        assert figure.locator("path.curve").count() >= 4
+        assert figure.locator("path.curve").count() >= 3
         box = figure.locator("svg").bounding_box()
         assert box["width"] > 300
         assert box["height"] > 200
@@ -300,18 +301,18 @@ def test_hovering_shows_the_values(open_page, folder):
 
 
 def shown_rounds(page):
-    return [one.get_attribute("data-round") for one in page.locator(".round").all() if one.is_visible()]
+    return [one.get_attribute("data-round") for one in page.locator("#figure-1 .round").all() if one.is_visible()]
 
 
 def test_rounds_are_stepped_through_by_keys_buttons_and_marks(open_page):
     page = open_page(1200)
     walk = walk_through(4)
     assert shown_rounds(page) == [str(walk.opening + 1)]
-    slider = page.locator(".walk input")
+    slider = page.locator("#figure-1 input")
     slider.focus()
     page.keyboard.press("Home")
     assert shown_rounds(page) == ["1"]
-    assert "all documents are tied" in page.locator(".round.now").inner_text()
+    assert "all documents are tied" in page.locator("#figure-1 .round.now").inner_text()
     assert page.get_by_label("Previous round").get_attribute("aria-disabled") == "true"
     page.keyboard.press("ArrowRight")
     page.get_by_label("Next round").click()
@@ -322,6 +323,24 @@ def test_rounds_are_stepped_through_by_keys_buttons_and_marks(open_page):
     assert shown_rounds(page) == ["16"]
     assert slider.input_value() == "16"
     assert page.get_by_label("Next round").get_attribute("aria-disabled") == "true"
+
+
+def test_moments_of_clicks_are_stepped_through_on_their_own(open_page):
+    for width in (1200, 390):
+        page = open_page(width)
+        moments = page.locator("#clicks .round")
+        assert [one.is_visible() for one in moments.all()] == [False] * (len(MOMENTS) - 1) + [True]
+        page.get_by_label("Fewer lists").click()
+        assert [one.is_visible() for one in moments.all()] == [False] * (len(MOMENTS) - 2) + [True, False]
+        assert shown_rounds(page) == [str(walk_through(4).opening + 1)]
+        shown = moments.nth(len(MOMENTS) - 2)
+        assert shown.locator("h3").inner_text() == f"After {MOMENTS[-2]:,} lists"
+        for one in shown.locator("svg").all():  # no label leaves the drawing
+            edge = one.bounding_box()
+            for label in one.locator("text").all():
+                box = label.bounding_box()
+                assert edge["x"] <= box["x"]
+                assert box["x"] + box["width"] <= edge["x"] + edge["width"] + 1
 
 
 def test_the_last_round_leaves_the_focus_where_it_is(open_page):
@@ -366,14 +385,14 @@ def test_without_script_and_on_paper_there_are_still_pictures(browser, folder, o
     page = context.new_page()
     page.goto((folder / "report.html").as_uri())
     assert shown_rounds(page) == stills
-    assert page.locator(".steps").is_hidden()
+    assert not any(one.is_visible() for one in page.locator(".steps").all())
     for image in page.locator(".plot img").all():
         assert image.bounding_box()["height"] > 100
     context.close()
     page = open_page(1200)
     page.emulate_media(media="print")
     assert shown_rounds(page) == stills
-    assert page.locator(".steps").is_hidden()
+    assert not any(one.is_visible() for one in page.locator(".steps").all())
 
 
 def test_curves_have_names_at_their_ends_at_every_width(open_page):

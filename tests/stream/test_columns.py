@@ -8,6 +8,7 @@ import pytest
 from support.comparing import assert_same
 
 import perceptrank as pr
+from perceptrank.distributed.packing import pack, unpack
 from perceptrank.learners import registry
 from perceptrank.stream import columns
 
@@ -244,13 +245,13 @@ def test_a_plugin_that_fails_declares_nothing(tmp_path):
 
 
 def test_workers_know_the_columns(stream):
-    packing = pytest.importorskip("distributed") and pytest.importorskip("perceptrank.distributed.dask_executor")
+    dumps = pytest.importorskip("distributed.protocol.pickle").dumps
     columns.declare("shelf", per="document", dtype=np.int32)  # in no plugin
-    packed = packing.pack(stream.with_columns({"shelf": np.arange(15)}))
+    packed = pack(stream.with_columns({"shelf": np.arange(15)}), dumps)
     registry._plugins.clear()
     for column in columns.added_columns():
         columns.withdraw(column.name)
-    unpacked = packing.unpack(packed)
+    unpacked = unpack(packed)
     same(unpacked.with_columns({"shelf": None}), stream)
     assert [column.name for column in columns.added_columns()] == [
         "in_stock",

@@ -126,14 +126,11 @@ def _play_budget(
     title = f"against the adversary of budgets, radius {radius:g}, budget {budget}"
     _show({"algorithm": algorithm}, game.trace, results, title, {"radius": radius, "budget": budget}, as_json)
     if not as_json:
-        outcome = (
-            "the learner now ranks all of them correctly"
-            if game.is_beaten
-            else "of one of them the learner stores no document, and it would go on losing"
-        )
-        print_text(
-            f"the mean of all {budget + 1:,} features ranks all {budget + 1:,} queries with that margin: {outcome}"
-        )
+        outcome = "the learner now ranks all of them correctly"
+        if not game.is_beaten:
+            outcome = "of one of them the learner stores no document, and it would go on losing"
+        n = f"{budget + 1:,}"
+        print_text(f"the mean of all {n} features ranks all {n} queries with that margin: {outcome}")
 
 
 def _play_margin(algorithm: str, learner: "pr.Learner", margin: float, n_documents: int | None, as_json: bool) -> None:
@@ -146,11 +143,7 @@ def _play_margin(algorithm: str, learner: "pr.Learner", margin: float, n_documen
         raise ValueError("--version margin needs a measure without a cut-off if violators are weighted by places")
     rho = float(learner.relative_margin or 0.0)
     costly = pr.theory.costly_stream(
-        learner.violators,
-        relative_margin=rho,
-        margin=margin,
-        n_documents=n_documents,
-        measure=learner.measure,
+        learner.violators, relative_margin=rho, margin=margin, n_documents=n_documents, measure=learner.measure
     )
     name = str(pr.parse(learner.measure))
     trace = learner.learn(costly.stream, name)

@@ -72,13 +72,9 @@ def bound(
     if plot is not None:
         _draw(losses, {row["name"]: row["loss at most"] for row in rows}, measure, plot)
     extra = facts.as_plain() | {"queries": n_queries, "seconds": round(time.perf_counter() - start, 3)}
-    show(
-        rows,
-        title=f"1 - {measure} on {n_queries:,} queries: loss and bound",
-        as_json=as_json,
-        extra=extra,
-        shown=None if is_wide() else [{key: row[key] for key in row if key not in _MORE} for row in rows],
-    )
+    title = f"1 - {measure} on {n_queries:,} queries: loss and bound"
+    shown = None if is_wide() else [{key: row[key] for key in row if key not in _MORE} for row in rows]
+    show(rows, title=title, as_json=as_json, extra=extra, shown=shown)
     if not as_json:
         print_text(str(facts))
 

@@ -1,6 +1,5 @@
 """The command `compare`."""
 
-import sys
 import time
 import warnings
 from collections import Counter
@@ -9,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from os.path import realpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias, cast
 
 import typer
 
@@ -23,19 +22,14 @@ from perceptrank.cli.terminal.errors import describe
 from perceptrank.cli.terminal.streams import complain
 from perceptrank.cli.terminal.tables import (
     ProgressBar,
-    console,
     fits,
     interval,
     is_wide,
-    make_table,
     plain,
     print_json,
     print_rows,
     show,
 )
-
-if TYPE_CHECKING:
-    from rich.live import Live
 
 _ORDERS = 10
 _FEWEST_COLUMNS = 3
@@ -139,7 +133,7 @@ def _whole(reading: Reading, bar: ProgressBar) -> "pr.QueryStream":
 
 def _held_out(reading: Reading, option: str, files: list[str], stream: "pr.QueryStream") -> "Iterator[pr.QueryStream]":
     """Yield held-out queries; whether learners will be able to rank them is found out before they learn."""
-    blocks = replace(reading, files=list(files)).blocks(_nothing)
+    blocks = replace(reading, files=list(files)).blocks(lambda *_: None)
     first = next(blocks, None)
     if first is None:
         return iter(())
@@ -179,9 +173,6 @@ def _show_orders(result: "pr.Comparison", seed: int) -> None:
     for name, means in result.tuned.items():
         if len(means) > 1:
             print(f"{name} was chosen among {len(means)} by --vali: {result.measures[0]} {means[name]:.4f}")
-
-
-_REFRESH_SECONDS = 0.25
 
 
 def compare(
@@ -252,7 +243,7 @@ def compare(
     elif cluster.is_used:
         result = _compare_on(cluster, learners, recorded, reading)
     else:
-        result = _compare(learners, recorded, reading, start)
+        result = _compare(learners, recorded, reading)
     for name, reason in result.dropped.items():
         complain(f"warning: {name} failed and was dropped: {reason}")
     if plot is not None:
@@ -279,25 +270,17 @@ def compare(
         row |= {"behind": standing.behind, "95% interval ": interval(standing.behind_low, standing.behind_high)}
         shown_rows.append(row | {"significant": standing.is_behind, "updates": standing.n_updates})
     n_queries = len(next(iter(result.traces.values())))
-    extra = {
-        "measure": str(first),
-        "queries": n_queries,
-        "seconds": seconds,
-        "confidence": 0.95,
-        "dropped": result.dropped,
-        "seed": seed,
-    }
+    extra = {"measure": str(first), "queries": n_queries, "seconds": seconds, "confidence": 0.95}
+    extra |= {"dropped": result.dropped, "seed": seed}
     title = f"{'one learner' if len(rows) == 1 else f'{len(rows)} learners'} on {n_queries:,} queries, best first"
     show(rows, title=title, as_json=as_json, extra=extra, shown=shown_rows)
     if not as_json:
         print("behind: best mean minus this mean; significant: the whole interval is above 0.")
 
 
-def _compare(learners: Learners, recorded: "list[pr.Measure]", reading: Reading, start: float) -> "pr.Comparison":
-    shown = _LiveTable(list(learners), str(recorded[0]), start)
-    with ProgressBar("comparing") as bar, shown:
-        blocks = reading.blocks(_nothing if shown.is_live else bar)
-        return pr.compare(learners, blocks, recorded, n_threads=reading.n_threads, on_block=shown, on_error="drop")
+def _compare(learners: Learners, recorded: "list[pr.Measure]", reading: Reading) -> "pr.Comparison":
+    with ProgressBar("comparing") as bar:
+        return pr.compare(learners, reading.blocks(bar), recorded, n_threads=reading.n_threads, on_error="drop")
 
 
 def _compare_on(
@@ -337,55 +320,3 @@ def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any], *
     if not learners:
         raise ValueError("no learner accepts these settings")
     return learners
-
-
-def _nothing(done: int, total: int) -> None:
-    """Progress that the live table shows already."""
-
-
-class _LiveTable:
-    """Running means while it goes on, on a terminal and once it takes longer than a second."""
-
-    def __init__(self, names: list[str], measure: str, start: float) -> None:
-        self.is_live = sys.stderr.isatty()
-        self._measure, self._start, self._last = measure, start, start
-        self._sums, self._updates = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0)
-        self._n_queries = self._n_counted = 0
-        self._live: Live | None = None
-
-    def __call__(self, traces: "dict[str, pr.Trace]") -> None:
-        """Take a block's traces."""
-        if not self.is_live:
-            return
-        import numpy as np
-
-        for name, trace in traces.items():
-            self._sums[name] += float(np.nansum(trace.values(self._measure)))
-            self._updates[name] += trace.n_updates
-        any_trace = next(iter(traces.values()))
-        self._n_queries += len(any_trace)
-        self._n_counted += int(np.count_nonzero(~np.isnan(any_trace.values(self._measure))))
-        now = time.perf_counter()
-        if now - self._start > 1 and now - self._last > _REFRESH_SECONDS:
-            self._last = now
-            self._show(now - self._start)
-
-    def _show(self, seconds: float) -> None:
-        rows = [
-            {"name": name, self._measure: self._sums[name] / max(1, self._n_counted), "updates": self._updates[name]}
-            for name in sorted(self._sums, key=lambda name: -self._sums[name])
-        ]
-        table = make_table(rows, f"{self._n_queries:,} queries, {self._n_queries / seconds:,.0f} a second")
-        if self._live is None:
-            from rich.live import Live
-
-            self._live = Live(console=console(stderr=True), transient=True, auto_refresh=False)
-            self._live.start()
-        self._live.update(table, refresh=True)
-
-    def __enter__(self) -> "_LiveTable":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._live is not None:
-            self._live.stop()

@@ -89,16 +89,8 @@ def convert(
     *sources, destination = paths
     start = time.perf_counter()
     reading = ClickReading(files=sources, comments=comments, whole=whole, **asdict(dialect), **asdict(logs))
-    leave_out = dialect.sparse is True
-    writing = Writing(
-        destination,
-        to,
-        append,
-        overwrite,
-        leave_out,
-        write_zero_based,
-        None if layout is None else cast(Any, layout.value),
-    )
+    arranged = None if layout is None else cast(Any, layout.value)
+    writing = Writing(destination, to, append, overwrite, dialect.sparse is True, write_zero_based, arranged)
     counted = _Counted()
     if _is_compaction(sources, writing):
         store = pr.open_store(destination)

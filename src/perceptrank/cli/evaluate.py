@@ -80,27 +80,17 @@ def evaluate(
         return
     labels, reading = _labels(by, rankers, reading)
     kept = worst or (_KEPT if page is not None else 0)
+    names = None if by else needed_names(*rankers.values())
     with ProgressBar("evaluating") as bar:
-        result = pr.evaluate(
-            rankers,
-            holding.watch(
-                reading.blocks(bar, names=None if by else needed_names(*rankers.values()), only=holding.only)
-            ),
-            record,
-            by=labels,
-            margin=margin,
-            confidence=confidence,
-            worst=kept,
-        )
+        blocks = holding.watch(reading.blocks(bar, names=names, only=holding.only))
+        result = pr.evaluate(rankers, blocks, record, by=labels, margin=margin, confidence=confidence, worst=kept)
     if page is not None:
         result.save_page(page, by=by or "")
     if latex is not None:
         result.save_latex(latex)
     if as_json:
-        print_json(
-            result.as_plain()
-            | {"by": by, "held_out_by": holding.sure(), "seconds": round(time.perf_counter() - start, 3)}
-        )
+        seconds = round(time.perf_counter() - start, 3)
+        print_json(result.as_plain() | {"by": by, "held_out_by": holding.sure(), "seconds": seconds})
     else:
         show_decision(result, holding.note(), by=by, n_worst=worst or 0)
     if code := exit_code(result.answer):

@@ -20,24 +20,12 @@ N_AHEAD = 100  # queries whose scores tell how far those of trees are apart
 
 @dataclass(frozen=True)
 class Incumbent:
-    """A ranker that does not learn.
-
-    Attributes
-    ----------
-    ranker : Learner
-        The ranker.
-    weights : dict or None
-        Its weights by name, if that is what a file holds.
-    column : str or None
-        The feature that has its score, if there is one.
-    forest : Forest or None
-        Its trees.
-    """
+    """A ranker that does not learn."""
 
     ranker: "pr.Learner"
-    weights: dict[str, float] | None = None
-    column: str | None = None
-    forest: "Forest | None" = None
+    weights: dict[str, float] | None = None  # by name, if that is what a file holds
+    column: str | None = None  # the feature that has its score, if there is one
+    forest: "Forest | None" = None  # its trees
 
     def start(
         self, algorithm: str | None, settings: dict[str, Any], ahead: "pr.QueryStream | None" = None

@@ -11,6 +11,7 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.options.clicks import as_numbers
+from perceptrank.cli.options.cluster import Dealing, options_for_counting
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import ClickReading
 from perceptrank.cli.options.shared import AsJson
@@ -56,28 +57,36 @@ def judge(
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     reading: ClickReading,
+    dealing: Dealing,
     as_json: AsJson = False,
 ) -> None:
     """Judge the documents of a log of clicks: an estimate with an interval each, and a grade where that is certain.
 
-    Files are logs of clicks, or stores or Parquet files that 'perceptrank convert --clicks' has written.
+    Files are logs of clicks, or stores or Parquet files that 'perceptrank convert --clicks' has written. With --dask or
+    --scheduler, each file is counted by a worker; judgements are the same.
 
     Example: perceptrank judge ubi_events.ndjson --queries ubi_queries.ndjson --out judgements.csv
     """
     from perceptrank.clicks.judging.judgements import format_for
     from perceptrank.clicks.judging.judging import THRESHOLDS
 
+    dealing.check()
     start = time.perf_counter()
     format_ = format_for(out) if to is None else to.value
-    with ProgressBar("judging") as bar:
-        judged = pr.clicks.judgements(
-            _counted(reading),
-            cast(Any, model.value),
-            None if bias is None else _read_bias(bias),
-            thresholds=THRESHOLDS if thresholds is None else as_numbers("`thresholds`", thresholds),
-            confidence=confidence,
-            progress=bar,
-        )
+    known = None if bias is None else _read_bias(bias)
+    settings: dict[str, Any] = {
+        "thresholds": THRESHOLDS if thresholds is None else as_numbers("`thresholds`", thresholds),
+        "confidence": confidence,
+    }
+    if dealing.is_used:
+        options = options_for_counting(dealing, reading)
+        with dealing.client() as client, ProgressBar("judging") as bar:
+            judged = pr.distributed.judgements(
+                reading.files, client, cast(Any, model.value), known, progress=bar, **settings, **options
+            )
+    else:
+        with ProgressBar("judging") as bar:
+            judged = pr.clicks.judgements(_counted(reading), cast(Any, model.value), known, progress=bar, **settings)
     n_written = judged.write(out, cast(Any, format_), ratings=cast(Any, ratings.value))
     plain = judged.as_plain()
     if as_json:

@@ -281,17 +281,8 @@ def _learn_from_shards(
                 last = f"; the last one had {means}" if means else ""
                 complain(f"epoch {progress.epoch + 1} of {epochs}: {progress.shards} shards{last}")
 
-        learned = learn_shards(
-            learner,
-            reading.files,
-            client,
-            epochs=epochs,
-            measures=measures,
-            shards=sharing.shards,
-            checkpoint=sharing.keep_epochs,
-            progress=tell,
-            **options,
-        )
+        how: dict[str, Any] = {"epochs": epochs, "measures": measures, "shards": sharing.shards, "progress": tell}
+        learned = learn_shards(learner, reading.files, client, checkpoint=sharing.keep_epochs, **how, **options)
     for transform in learner.transforms_ if has_trees else []:
         if isinstance(transform, pr.Trees) and transform.forest is not None:
             complain(f"trees were fitted to {transform.queries:,} queries, which the epochs left out")

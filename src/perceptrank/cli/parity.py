@@ -26,8 +26,7 @@ def parity(
         ),
     ] = None,
     queries: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of queries to rank; by default all, or 200 with a live engine."),
+        int | None, typer.Option(min=1, help="Number of queries to rank; by default all, or 200 with a live engine.")
     ] = None,
     tolerance: Annotated[
         float | None,
@@ -57,14 +56,8 @@ def parity(
         raise ValueError("url is given twice, by --url and by --set")
     ranker = load_ranker(model)
     with ProgressBar("ranking") as bar:
-        result = pr.deploy.parity(
-            ranker,
-            reading.blocks(bar, names=ranker.model.needed_names),
-            to,
-            queries=queries,
-            tolerance=tolerance,
-            **settings,
-        )
+        blocks = reading.blocks(bar, names=ranker.model.needed_names)
+        result = pr.deploy.parity(ranker, blocks, to, queries=queries, tolerance=tolerance, **settings)
     if as_json:
         first = None if result.first is None else str(result.first)
         print_json({**asdict(result), "first": first, "agrees": result.agrees})

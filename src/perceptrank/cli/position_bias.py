@@ -2,11 +2,12 @@
 
 import time
 from enum import StrEnum
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.options.cluster import Dealing, options_for_counting
 from perceptrank.cli.options.reading import ClickReading
 from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.streams import say
@@ -27,6 +28,7 @@ def position_bias(
     places: Annotated[int | None, typer.Option(min=1, help="Number of places; by default all that were shown.")] = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     reading: ClickReading,
+    dealing: Dealing,
     as_json: AsJson = False,
 ) -> None:
     """Estimate from a log of clicks how often users look at each place, relative to the first.
@@ -36,11 +38,16 @@ def position_bias(
 
     Example: perceptrank position-bias ubi_events.ndjson --queries ubi_queries.ndjson --places 10
     """
+    dealing.check()
     start = time.perf_counter()
-    with ProgressBar("counting clicks") as bar:
-        bias = pr.clicks.position_bias(
-            reading.of_impressions().blocks(bar), method=cast(Any, method.value), places=places, confidence=confidence
-        )
+    settings: dict[str, Any] = {"method": method.value, "places": places, "confidence": confidence}
+    if dealing.is_used:
+        options = options_for_counting(dealing, reading)
+        with dealing.client() as client, ProgressBar("counting clicks") as bar:
+            bias = pr.distributed.position_bias(reading.files, client, progress=bar, **settings, **options)
+    else:
+        with ProgressBar("counting clicks") as bar:
+            bias = pr.clicks.position_bias(reading.of_impressions().blocks(bar), **settings)
     if as_json:
         print_json(bias.as_plain() | {"seconds": round(time.perf_counter() - start, 3)})
         return

@@ -28,9 +28,7 @@ def rank(
     model: Model,
     out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
     qrels: Annotated[
-        Path | None,
-        typer.Option(help="File to write the grades to, as TREC judgements."),
-        Writes(),
+        Path | None, typer.Option(help="File to write the grades to, as TREC judgements."), Writes()
     ] = None,
     top: Annotated[
         int | None, typer.Option(min=1, help="Number of documents to write per query; by default all.")

@@ -90,8 +90,7 @@ def serve(
         ),
     ] = None,
     data: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="Folder of the logs and snapshots; created if missing."),
+        Path, typer.Option(metavar="DIR", help="Folder of the logs and snapshots; created if missing.")
     ] = Path("perceptrank-data"),
     database: Annotated[
         str | None,
@@ -153,8 +152,7 @@ def serve(
         ),
     ] = False,
     rate_limit: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Requests per second allowed per token; by default unlimited."),
+        float | None, typer.Option(metavar="N", help="Requests per second allowed per token; by default unlimited.")
     ] = None,
     add_token: Annotated[
         str | None,
@@ -265,15 +263,8 @@ def serve(
     def open_service() -> Service:
         if follow is not None:
             return Replica(follow, settings, database=database, token=follow_token, primary=primary)
-        return Service(
-            data,
-            models | fixed,
-            settings,
-            check_all=not quick_start,
-            database=database,
-            fixed=list(fixed),
-            challengers=_challengers(challenger or []),
-        )
+        options: dict[str, Any] = {"check_all": not quick_start, "database": database, "fixed": list(fixed)}
+        return Service(data, models | fixed, settings, challengers=_challengers(challenger or []), **options)
 
     if workers > 1:
         with listen(host, port, access) as alone:  # else it would join another service at the port

@@ -26,11 +26,7 @@ By = StrEnum("By", "query time")
 
 def split(
     *,
-    out: Annotated[
-        list[str],
-        typer.Option(help="File or store for one part; give two or more."),
-        Writes(What.data),
-    ],
+    out: Annotated[list[str], typer.Option(help="File or store for one part; give two or more."), Writes(What.data)],
     fraction: Annotated[
         list[float], typer.Option(help="Share of queries in a part, once for each but the last, which has the rest.")
     ],
@@ -76,9 +72,8 @@ def split(
         {"part": path, "queries": numbers.count(number), "documents": documents[number]}
         for number, path in enumerate(out)
     ]
-    show(
-        rows, title=f"{len(parts):,} queries", as_json=as_json, extra={"seconds": round(time.perf_counter() - start, 3)}
-    )
+    seconds = round(time.perf_counter() - start, 3)
+    show(rows, title=f"{len(parts):,} queries", as_json=as_json, extra={"seconds": seconds})
 
 
 def _shares(out: list[str], fractions: list[float]) -> list[float]:

@@ -1,8 +1,10 @@
 """The command `warm-up`."""
 
 import io
+import tempfile
 import time
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +15,7 @@ from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson
 from perceptrank.cli.terminal.tables import announce_compiling, show
 
 _LETOR = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:1 2:0\n"
+_TABLE = "qid,grade,x\n" + 200_000 * "1,1,0\n"  # smaller ones are not read by compiled code
 _GRADES, _QUERIES = [2.0, 0.0, 1.0, 0.0], [2, 2]
 
 
@@ -48,6 +51,9 @@ def warm_up(
     rows = []
     try:
         pr.read_letor(io.BytesIO(_LETOR))
+        with tempfile.TemporaryDirectory() as parent:
+            (table := Path(parent, "table.csv")).write_text(_TABLE)
+            pr.read_table(table)
         for name, learner in learners.items():
             before, begin = len(compiled), time.perf_counter()
             for dtype in (np.float32, np.float64):

@@ -1,7 +1,5 @@
 """Lists of several lengths as rows of a matrix: a row is NaN from where its list ends."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Simulated impressions: graded queries are ranked, shown and clicked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,14 +75,7 @@ def simulate_clicks(
     """
     return QueryStream.concatenate(
         scan_simulated_clicks(
-            stream,
-            user,
-            ranker=ranker,
-            policy=policy,
-            n=n,
-            impressions=impressions,
-            shown_only=shown_only,
-            seed=seed,
+            stream, user, ranker=ranker, policy=policy, n=n, impressions=impressions, shown_only=shown_only, seed=seed
         )
     )
 
@@ -157,10 +148,8 @@ def _ranked(
     bytes_per_document = max(1, stream.X.nbytes // stream.n_documents)
     for cut in _cuts(sizes[queries], min(_BLOCK_DOCUMENTS, BLOCK_BYTES // bytes_per_document)):
         block = stream[queries[cut]]
-        rows = np.arange(block.n_documents) + np.repeat(
-            stream.offsets[queries[cut]] - block.offsets[:-1], np.diff(block.offsets)
-        )
-        yield block, scores[rows]
+        moved = np.repeat(stream.offsets[queries[cut]] - block.offsets[:-1], np.diff(block.offsets))
+        yield block, scores[np.arange(block.n_documents) + moved]
 
 
 def _cuts(sizes: Ints, most: int) -> Iterator[slice]:

@@ -1,7 +1,5 @@
 """The public data sets of the field; `catalogue.toml` lists them. None is shipped or downloaded."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Simulated streams whose target moves."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats

@@ -1,7 +1,5 @@
 """Simulated streams with the shape of MSLR-WEB, for benchmarks and tests."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from perceptrank.stream.query_stream import QueryStream

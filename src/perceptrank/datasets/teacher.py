@@ -1,7 +1,5 @@
 """Streams whose truth is known and is not linear: a teacher grades documents resampled from real ones."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import pairwise

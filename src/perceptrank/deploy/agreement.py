@@ -1,7 +1,5 @@
 """Comparing the ranking of a model with that of the engine it was exported to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, starmap

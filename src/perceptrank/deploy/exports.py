@@ -1,7 +1,5 @@
 """Exporting models, by the name of a target."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import fields
 from typing import Any

@@ -265,26 +265,16 @@ def _fold_sum(function: RankingFunction, place: int) -> Folded:
         trees = "no tree changes a score yet" if joined is None else "trees are those that the model has now"
         notes.append(f"{trees}: export it again when it has learned on")
     offsets = np.where(weights == 0.0, 0.0, offsets)
-    return Folded(
-        function.algorithm,
-        names,
-        weights,
-        offsets,
-        spreads,
-        bias + constant,
-        function.is_sparse,
-        tuple(dict.fromkeys(notes)),
-        joined,
-    )
+    sums = weights, offsets, spreads, bias + constant
+    return Folded(function.algorithm, names, *sums, function.is_sparse, tuple(dict.fromkeys(notes)), joined)
 
 
 def _of_ranker(added: Added, function: RankingFunction) -> tuple[Folded, Any]:
     """Return another ranker whose score is a feature, and the columns that its features are."""
-    names, known = function.names if function.is_named else None, added.ranker.model.feature_names
+    n, known = len(function.names), added.ranker.model.feature_names
+    names = function.names if function.is_named else None
     if names is None or known is None:
-        return fold_function(RankingFunction.of(added.ranker, len(function.names), names)), np.arange(
-            len(function.names)
-        )
+        return fold_function(RankingFunction.of(added.ranker, n, names)), np.arange(n)
     inner = RankingFunction.of(added.ranker, len(known), known)
     return fold_function(inner), np.array([names.index(name) for name in known])
 

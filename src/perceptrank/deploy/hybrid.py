@@ -1,7 +1,5 @@
 """Learning the weights of a hybrid query from judged queries and the scores of its clauses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product

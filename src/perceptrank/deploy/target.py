@@ -1,7 +1,5 @@
 """The interface of targets: what a model can be exported to, with the engines that know missing values."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
@@ -26,6 +24,10 @@ DOUBLE = 1e-12  # of the largest absolute score of a query: what sums in another
 @dataclass(frozen=True)
 class Export:
     """A model in the form of a target.
+
+    Methods take:
+
+    - `path`: str or Path.
 
     Attributes
     ----------
@@ -54,12 +56,7 @@ class Export:
         return self.content.decode()
 
     def save(self, path: str | Path) -> None:
-        """Write the file, atomically: if that fails, a file that was there is left as it was.
-
-        Parameters
-        ----------
-        path : str or Path
-        """
+        """Write the file, atomically: if that fails, a file that was there is left as it was."""
         with replaced_file(path) as file:
             file.write(self.content)
 

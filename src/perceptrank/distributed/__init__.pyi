@@ -1,4 +1,6 @@
 from .comparing import compare as compare
+from .counting import judgements as judgements
+from .counting import position_bias as position_bias
 from .dask_executor import local_cluster as local_cluster
 from .executors import Executor as Executor
 from .executors import InProcess as InProcess

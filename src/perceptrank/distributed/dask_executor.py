@@ -2,102 +2,34 @@
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import queue
-import shutil
-import tempfile
 import time
 import traceback
-import warnings
 from asyncio import CancelledError as AsyncCancelledError
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from perceptrank.distributed.dask_parts import DelayedShard
 from perceptrank.distributed.executors import Result, Work
-from perceptrank.distributed.shards import ClusterError, ShardError, shard_error
-from perceptrank.io.atomic import replaced_file
-from perceptrank.kernels.cache_folder import cache_state, make_folder, read_trusted
-from perceptrank.learners.registry import Plugin, load_plugin, plugins
-from perceptrank.stream.columns import add_columns, added_columns
+from perceptrank.distributed.packing import pack, unpack
+from perceptrank.distributed.shards import ShardError, shard_error
+from perceptrank.distributed.waiting import Waiting
 from perceptrank.stream.validation import check_positive_whole
-
-_loading = Lock()
-
-
-def pack(thing: Any) -> bytes:
-    """Return an object as bytes; classes and columns of the main program go with it, others are imported by name."""
-    from distributed.protocol.pickle import dumps
-
-    packed: bytes = dumps((plugins(), dumps((added_columns(), thing))))
-    return packed
-
-
-def unpack(packed: bytes) -> Any:
-    """Return what was packed; raise, with advice, if this process has not got its classes."""
-    from distributed.protocol.pickle import loads
-
-    needed, inner = loads(packed)
-    with _loading:
-        for plugin in needed:
-            _load(plugin)
-    try:
-        columns, thing = loads(inner)
-    except (ImportError, AttributeError) as error:
-        raise type(error)(
-            f"{error}: the worker must be able to import all classes of rankers, transforms and streams; install "
-            "the package there, or define them in the main program"
-        ) from None
-    add_columns(columns)
-    return thing
-
-
-def _load(plugin: Plugin) -> None:
-    """Load a plugin as if this process had been started with it."""
-    if plugin in plugins():
-        return
-    folder = _folder() / hashlib.sha256(plugin.source).hexdigest()[:16]
-    make_folder(folder)
-    path = folder / plugin.file_name
-    if not path.exists() or read_trusted(path) != plugin.source:
-        with replaced_file(path) as file:
-            file.write(plugin.source)
-    load_plugin(plugin, path)
-
-
-def _folder() -> Path:
-    """Return a folder that nobody else can write: beside compiled kernels, which are kept by the names of files."""
-    folder = cache_state().folder
-    return Path(_temporary()) if folder is None else folder / "plugins"
-
-
-@cache
-def _temporary() -> str:
-    folder = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
 
 try:
     import dask
     from dask import delayed
     from distributed import KilledWorker, LocalCluster, get_worker
+    from distributed.protocol.pickle import dumps
 except ImportError as error:
     raise ImportError(f"learning with Dask needs the extra dask: pip install 'perceptrank[dask]' ({error})") from None
 
-_SHOWN = 5
-_LOOKS = 1.0  # seconds between two looks at whether there are workers
 _UNDERWAY = {"lost", "pending"}
 _FETCHES = 5.0  # seconds after which to look whether an outcome that does not arrive was lost
 _LOSSES = 10  # of the outcome of one shard
 _ANSWERS = 10.0  # seconds that a scheduler has to tell
-_PATIENCE = 10.0, 300.0  # seconds without any worker, before a warning and before an error
 _ENDED = {"closing", "closing_gracefully", "closed", "failed"}
 _SPAWNING = "distributed.nanny.pre-spawn-environ"
 
@@ -137,7 +69,7 @@ class _Calls:
     """The calls of a task for each shard."""
 
     def __init__(self, client: Any, task: Work[Any], shards: Sequence[Any]) -> None:
-        self.client, self.of, self.shards, self.common = client, task.of, shards, pack(task)
+        self.client, self.of, self.shards, self.common = client, task.of, shards, pack(task, dumps)
 
     def submit_all(self) -> list[Any]:
         """Return the futures of all shards; those that Dask makes are made together, as they share what they need."""
@@ -151,15 +83,17 @@ class _Calls:
         shard = self.shards[number]
         if isinstance(shard, DelayedShard):
             return self.client.compute(self._part(number))
-        return self.client.submit(run_on_worker, self.common, pack(shard), self.of, number, shard.name, pure=False)
+        return self.client.submit(
+            run_on_worker, self.common, pack(shard, dumps), self.of, number, shard.name, pure=False
+        )
 
     def _part(self, number: int) -> Any:
         shard = self.shards[number]
         call = delayed(run_part, pure=False)
-        return call(self.common, pack(shard.converter), self.of, number, shard.name, shard.part)
+        return call(self.common, pack(shard.converter, dumps), self.of, number, shard.name, shard.part)
 
 
-class DaskExecutor:
+class DaskExecutor(Waiting):
     """Submit shards to a `distributed.Client`; Dask runs those of lost workers again.
 
     The common state travels inside each task, rather than as data of a worker, so that no worker's loss can take it
@@ -169,7 +103,8 @@ class DaskExecutor:
     """
 
     def __init__(self, client: Any, timeout: float | None = None) -> None:
-        self.client, self.timeout = client, timeout
+        super().__init__(timeout)
+        self.client = client
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
         """Yield the number and outcome of each shard as it is done."""
@@ -183,7 +118,7 @@ class DaskExecutor:
                 future.add_done_callback(done.put)
             del future  # so that workers forget outcomes
             while pending:
-                key = self._next(done, lambda: self._late(task.of, pending, shards)).key
+                key = self.next_done(done, task.of, pending, shards).key
                 number = numbers[key]
                 if number not in pending or pending[number].key != key:
                     continue  # it was asked for anew
@@ -208,42 +143,14 @@ class DaskExecutor:
                 with suppress(Exception):  # without a scheduler, there is nothing to cancel
                     self.client.cancel(list(pending.values()), force=True)
 
-    def _next(self, done: queue.Queue[Any], late: Callable[[], TimeoutError]) -> Any:
-        """Return the next future that is done; raise if that takes too long, or nobody is there who could do it."""
-        start = time.monotonic()
-        without_workers, warned = start, False
-        while True:
-            left = _LOOKS if self.timeout is None else start + self.timeout - time.monotonic()
-            try:
-                return done.get(timeout=max(0.0, min(left, _LOOKS)))
-            except queue.Empty:
-                pass
-            if self.timeout is not None and time.monotonic() >= start + self.timeout:
-                raise late()
-            if self._has_workers():
-                without_workers, warned = time.monotonic(), False
-                continue
-            seconds = time.monotonic() - without_workers
-            if self._has_ended() or (self.timeout is None and seconds > _PATIENCE[1]):
-                raise ClusterError(
-                    "the cluster has no workers left: they did not start, or all of them were lost; their logs say "
-                    "why. What was learned in the epochs before is kept"
-                )
-            if seconds > _PATIENCE[0] and not warned:
-                warned = True
-                warnings.warn(
-                    f"the cluster has no workers for {seconds:.0f} seconds: shards wait until some come",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-
-    def _has_workers(self) -> bool:
+    def has_workers(self) -> bool:
+        """Tell whether the scheduler has workers."""
         try:
             return bool(self.client.sync(self.client.scheduler.ncores, callback_timeout=_ANSWERS))
         except Exception:
             return True  # without a scheduler the futures tell, as they are lost
 
-    def _has_ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Tell whether this process has started the workers, and none of their keepers is there to start them again."""
         cluster = self.client.cluster
         keepers = getattr(cluster, "workers", None)
@@ -294,20 +201,13 @@ class DaskExecutor:
                 )
             seconds *= 2  # a large one takes longer to arrive, and begins again with every call
 
-    def _late(self, of: str, pending: dict[int, Any], shards: Sequence[Any]) -> TimeoutError:
+    def places(self, pending: dict[int, Any]) -> dict[int, str]:
+        """Return the addresses of the workers of shards, as far as the scheduler tells."""
         places: dict[str, Any] = {}
         with suppress(Exception):
             places = self.client.sync(self.client.scheduler.processing, callback_timeout=_ANSWERS)
         where = {str(key): address for address, keys in places.items() for key in keys}
-        shown = [
-            f"{of} {number} ({shards[number].name}) " + (f"on {where[future.key]}" if future.key in where else "waits")
-            for number, future in list(pending.items())[:_SHOWN]
-        ]
-        more = f" and {len(pending) - _SHOWN} more" if len(pending) > _SHOWN else ""
-        return TimeoutError(
-            f"no {of} was finished for {self.timeout:g} seconds; not done: {', '.join(shown)}{more}. What was "
-            "learned in the epochs before is kept"
-        )
+        return {number: where[future.key] for number, future in pending.items() if future.key in where}
 
     def __repr__(self) -> str:
         return f"DaskExecutor({self.client!r})"

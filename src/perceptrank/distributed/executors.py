@@ -9,11 +9,10 @@ from hashlib import blake2b
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from perceptrank.distributed.shards import Shard, shard_error
 from perceptrank.evaluation.trace import Trace
-from perceptrank.kernels.arrays import Ints
+from perceptrank.kernels.arrays import Ints, Words
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
 from perceptrank.measures import Measure
@@ -54,7 +53,7 @@ class Task:
         left_out = self.left_out.get(shard.name, np.empty(0, np.int64))
         for part in as_blocks(shard.blocks()):
             if self.marks:
-                marks.append(_marks_of(part))
+                marks.append(marks_of(part))
             for block in part.blocks() if len(left_out) else [part]:
                 counts = np.ones(len(block), bool) if block.query_weights is None else block.query_weights > 0.0
                 given = counts & np.isin(seen + np.cumsum(counts) - 1, left_out)
@@ -76,7 +75,7 @@ def _held(model: Model, is_held: bool) -> Model:
     return copied
 
 
-def _marks_of(block: QueryStream) -> npt.NDArray[np.uint64]:
+def marks_of(block: QueryStream) -> Words:
     """Return a number for each query that is the same in every process, 7 and "7" being one query."""
     digests = (blake2b(str(query).encode(), digest_size=8).digest() for query in block.qids.tolist())
     return np.frombuffer(b"".join(digests), np.uint64)
@@ -89,7 +88,7 @@ class Outcome:
     model: Model
     trace: Trace | None
     means: dict[str, float]
-    queries: npt.NDArray[np.uint64]  # the marks of its queries, none unless asked for
+    queries: Words  # the marks of its queries, none unless asked for
 
 
 class Executor(Protocol):
@@ -135,14 +134,21 @@ class InProcess:
 
 
 def executor_of(client: Any, timeout: float | None) -> Executor:
-    """Return the engine of a client of Dask, an engine as it is, or this process."""
+    """Return the engine of a client of Dask or a session of Spark, an engine as it is, or this process."""
     if client is None:
         return InProcess()
     if hasattr(client, "map") and hasattr(client, "submit"):
         from perceptrank.distributed.dask_executor import DaskExecutor
 
         return DaskExecutor(client, timeout)
+    if hasattr(client, "createDataFrame") and hasattr(client, "readStream"):
+        from perceptrank.distributed.spark_executor import SparkExecutor
+
+        return SparkExecutor(client, timeout)
     if hasattr(client, "map"):
         executor: Executor = client
         return executor
-    raise TypeError(f"client must be a distributed.Client, an Executor or None, got {type(client).__name__}")
+    raise TypeError(
+        "client must be a distributed.Client, a pyspark.sql.SparkSession, an Executor or None, got "
+        f"{type(client).__name__}"
+    )

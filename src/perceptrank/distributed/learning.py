@@ -19,7 +19,7 @@ from perceptrank.distributed.shards import FROM_FILES, Shard, as_shards
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import read_model, write_model
-from perceptrank.kernels.arrays import Ints
+from perceptrank.kernels.arrays import Ints, Words
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import measure_of
 from perceptrank.measures import MeasureLike, parse_all
@@ -234,7 +234,7 @@ def learn(
         check_positive("timeout", timeout)
     recorded = None if measures is None else tuple(parse_all(measures))
     executor = executor_of(client, timeout)
-    all_shards = _shards(parts, shards, assume_grouped, options)
+    all_shards = shards_of(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []
     kept_in = None
     if checkpoint is not None:
@@ -265,8 +265,14 @@ def learn(
         outcomes = [done[number] for number in range(len(all_shards))]
         if all(outcome.model.queries == before.queries for outcome in outcomes):
             raise ValueError("there are no queries to learn from: all shards are empty")
-        _warn_of_shared_queries(all_shards, outcomes)
-        after = mixed(start, [outcome.model for outcome in outcomes], mixed_by)
+        warn_of_shared(
+            all_shards,
+            [outcome.queries for outcome in outcomes],
+            "queries",
+            "what each file has of them is learned as a query of its own. If documents of a query are in several "
+            "files, bring them together: perceptrank convert --group FILES… NAME.store",
+        )
+        after = mixed(ranker, start, [outcome.model for outcome in outcomes], mixed_by)
         of_epoch = [outcome.trace for outcome in outcomes if outcome.trace is not None]
         try:
             ranker.adopt(after, after=before)
@@ -282,22 +288,23 @@ def learn(
     return Learned(ranker, kept)
 
 
-def _warn_of_shared_queries(shards: Sequence[Shard], outcomes: Sequence[Outcome]) -> None:
-    """Warn if queries are in several shards, as far as these have told which ones they have."""
-    queries, counts = np.unique(np.concatenate([outcome.queries for outcome in outcomes]), return_counts=True)
-    shared = queries[counts > 1]
+def warn_of_shared(shards: Sequence[Shard], marks: Sequence[Words], what: str, advice: str) -> None:
+    """Warn if queries, or what else, are in several shards, as far as these have told their marks."""
+    all_marks, counts = np.unique(np.concatenate(marks), return_counts=True)
+    shared = all_marks[counts > 1]
     if len(shared):
-        names = [shard.name for shard, outcome in zip(shards, outcomes, strict=True) if shared[0] in outcome.queries]
+        files = [shard.name for shard, own in zip(shards, marks, strict=True) if shared[0] in own]
+        are = "is" if len(shared) == 1 else "are"
         warnings.warn(
-            f"{len(shared):,} of {len(queries):,} queries {'is' if len(shared) == 1 else 'are'} in several files, such "
-            f"as {names[0]} and {names[1]}: what each file has of them is learned as a query of its own. If documents "
-            "of a query are in several files, bring them together: perceptrank convert --group FILES… NAME.store",
+            f"{len(shared):,} of {len(all_marks):,} {what} {are} in several files, such as {files[0]} and {files[1]}: "
+            f"{advice}",
             UserWarning,
             stacklevel=3,
         )
 
 
-def _shards(parts: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[Shard]:
+def shards_of(parts: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[Shard]:
+    """Return the shards of files, streams or Dask collections; see `learn`."""
     if shards is not None:
         check_positive_whole("shards", shards)
     if _is_of_dask(parts):

@@ -82,7 +82,8 @@ MIXED_BY = ("queries", "updates", "uniform")
 _MIXED = [MASS, MEAN_LOSS, CURRENT_LOSS, USED_LOSS]
 _ADDED = [ROUNDS, UPDATES, SQUARED_REACH, SQUARED_STEPS, ROUND_WEIGHT, UPDATE_WEIGHT]
 _LARGEST = [LARGEST_REACH, LARGEST_WEIGHT]
-# AdaGrad's squares, and counts of click learners: sums along one pass, of which the mean over shards is one again.
+# AdaGrad's squares, and counts of click learners: sums along one pass, of which the mean over shards is one again,
+# unless the learner corrects them.
 _SUMS = {"squares", "place_clicks", "place_shown", "evidence", "production"}
 
 SomeLearner = TypeVar("SomeLearner", bound=Learner)
@@ -148,12 +149,12 @@ def mix(start: SomeLearner, learned: Sequence[SomeLearner], by: MixedBy = "queri
         if type(ranker) is not type(start):
             raise TypeError(f"all must be of one kind, got {type(start).__name__} and {type(ranker).__name__}")
     mixture = deepcopy(start)
-    mixture.adopt(mixed(start.model, [ranker.model for ranker in learned], by))
+    mixture.adopt(mixed(start, start.model, [ranker.model for ranker in learned], by))
     return mixture
 
 
-def mixed(before: Model, after: Sequence[Model], by: MixedBy = "queries") -> Model:
-    """Return the mixture of models that were learned from `before`; those that learned nothing are left out."""
+def mixed(ranker: Learner, before: Model, after: Sequence[Model], by: MixedBy = "queries") -> Model:
+    """Return the mixture of models that a ranker learned from `before`; those that learned nothing are left out."""
     check_choice("by", by, MIXED_BY)
     shards = [state for state in after if state.has_begun and state.queries > before.queries]
     if not shards:
@@ -180,12 +181,13 @@ def mixed(before: Model, after: Sequence[Model], by: MixedBy = "queries") -> Mod
     tally[MIXINGS] = base[MIXINGS] + 1
     result.tally[:] = tally
     result.weights[:] = weights
-    if result.is_sparse:
-        result.table[LAG::WIDTH] = tally[ROUND_WEIGHT] * weights - total
-    else:
-        result.total[:] = total
     for name, values in more.items():
         result.more[name][...] = values
+    ranker.correct_mixture(result, before, shards)
+    if result.is_sparse:
+        result.table[LAG::WIDTH] = tally[ROUND_WEIGHT] * result.weights - total
+    else:
+        result.total[:] = total
     result.queries = before.queries + sum(state.queries - before.queries for state in shards)
     result.feature_names = next((state.feature_names for state in shards if state.feature_names), None)
     of_shards = zip(*(state.transforms for state in shards), strict=True)

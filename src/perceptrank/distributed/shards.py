@@ -78,7 +78,7 @@ class FileShard:
 
     def fingerprint(self) -> list[Any]:
         """Return names and sizes of the files."""
-        return [[os.path.basename(path), _size(path)] for path in self.paths]
+        return [[os.path.basename(path), size_of(path)] for path in self.paths]
 
     def blocks(self) -> Blocks:
         """Open the files."""
@@ -118,17 +118,23 @@ class StreamShard:
 FROM_FILES = (FileShard, StoreShard, TextShard)
 
 
-def file_shards(paths: Sequence[Any], shards: int | None, options: dict[str, Any]) -> list[Shard]:
-    """Deal files to shards in their order: one each, or as evenly as their sizes allow to so many shards."""
+def files_of(paths: Iterable[Any]) -> list[str]:
+    """Return stores as they are, and all files of folders and patterns."""
     files: list[str] = []
     for path in map(os.fspath, paths):
         files += [path] if is_store(Path(path)) else map(str, find_files(path))
+    return files
+
+
+def file_shards(paths: Sequence[Any], shards: int | None, options: dict[str, Any]) -> list[Shard]:
+    """Deal files to shards in their order: one each, or as evenly as their sizes allow to so many shards."""
+    files = files_of(paths)
     chosen = tuple(sorted(options.items()))
     if shards is None or shards == len(files):
         return [FileShard((path,), chosen) for path in files]
-    sizes = [_size(path) for path in files]
+    sizes = [size_of(path) for path in files]
     if shards < len(files):
-        return [FileShard(tuple(files[first:last]), chosen) for first, last in _deal(sizes, shards)]
+        return [FileShard(tuple(files[first:last]), chosen) for first, last in deal(sizes, shards)]
     dealt: list[Shard] = []
     for path, n in zip(files, pieces_of(sizes, shards), strict=True):
         dealt += [FileShard((path,), chosen)] if n == 1 else split_file(path, n, chosen)
@@ -149,14 +155,14 @@ def stream_shards(streams: Iterable[Blocks], shards: int | None) -> list[StreamS
     sizes = [stream.n_documents for stream in known]
     dealt: list[Blocks]
     if shards < len(whole):
-        dealt = [known[first:last] for first, last in _deal(sizes, shards)]
+        dealt = [known[first:last] for first, last in deal(sizes, shards)]
     else:
         pieces = zip(known, pieces_of(sizes, shards), strict=True)
         dealt = [part for stream, n in pieces for part in ([stream] if n == 1 else split_stream(stream, n))]
     return [StreamShard(stream, number) for number, stream in enumerate(dealt)]
 
 
-def _deal(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
+def deal(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
     """Return n runs of neighbours, none empty, each ending where the sum of sizes comes nearest to its part of it."""
     check_positive_whole("shards", n)
     ends, whole, sum_so_far, first = [0], max(1, sum(sizes)), 0, 0
@@ -172,7 +178,8 @@ def _deal(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(ends))
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
+    """Return the bytes of a file, or of a store."""
     if os.path.isdir(path):
         return sum(entry.stat().st_size for entry in os.scandir(path) if entry.is_file())
     return os.stat(path).st_size

@@ -1,7 +1,5 @@
 """Compare learners on one stream: in one pass over the data, or over several random orders of it."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

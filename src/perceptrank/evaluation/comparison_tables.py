@@ -147,15 +147,8 @@ def _caption(result: "Comparison", confidence: float) -> str:
         progressive += " Learners without a progressive mean are fitted to all queries at once."
     if result.tuned:
         progressive += " Candidates were chosen on validation queries."
-    return " ".join(
-        [
-            first,
-            *filter(None, [progressive.strip()]),
-            *map(escaped, _conventions(result)),
-            marks,
-            "Bold: the best mean.",
-        ]
-    )
+    parts = [first, progressive.strip(), *map(escaped, _conventions(result)), marks, "Bold: the best mean."]
+    return " ".join(filter(None, parts))
 
 
 def _conventions(result: "Comparison") -> list[str]:

@@ -1,7 +1,5 @@
 """Contenders of a comparison: learners, models that are fitted to all queries at once, and what only ranks."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -37,6 +37,8 @@ class Evaluation:
     - `measure`: a recorded Measure or its name; by default the first.
     - `model`: name of a ranker.
     - `library`: library of a data frame, "pandas" or "polars", which must be installed.
+    - `path`: a file, which is written atomically.
+    - `n`: largest number of queries; by default all that `evaluate(worst=…)` kept.
 
     Parameters
     ----------
@@ -178,13 +180,7 @@ class Evaluation:
     def worst(
         self, n: int | None = None, *, model: str | None = None, measure: MeasureLike | None = None
     ) -> list[QueryChange]:
-        """Return the queries that a challenger, by default the first, ranks worse than the incumbent, worst first.
-
-        Parameters
-        ----------
-        n : int, optional
-            Largest number of queries; by default all that `evaluate(worst=…)` kept.
-        """
+        """Return the queries that a challenger, by default the first, ranks worse than the incumbent, worst first."""
         if n is not None and check_positive_whole("n", n) > self._n_worst:
             raise ParameterError("n", f"must be at most {self._n_worst}; call evaluate with worst={n} to keep more", n)
         name = self.challengers[0] if model is None else model
@@ -229,12 +225,7 @@ class Evaluation:
         }
 
     def save_latex(self, path: str | os.PathLike[str]) -> None:
-        """Write means and differences as a table for LaTeX's package booktabs, atomically.
-
-        Parameters
-        ----------
-        path : path
-        """
+        """Write means and differences as a table for LaTeX's package booktabs."""
         from perceptrank.evaluation.comparison_tables import decision_table
 
         write_atomically(Path(path), decision_table(self))
@@ -245,11 +236,10 @@ class Evaluation:
         return summary_html(self)
 
     def save_page(self, path: str | os.PathLike[str], *, title: str = "May it go live?", by: str = "") -> None:
-        """Write everything as one HTML page that opens from disk and loads nothing, atomically.
+        """Write everything as one HTML page that opens from disk and loads nothing.
 
         Parameters
         ----------
-        path : path
         title : str
             Title of the page.
         by : str

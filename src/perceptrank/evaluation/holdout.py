@@ -25,13 +25,7 @@ from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.columns import CLICKED, RELEVANCE, USER_QUERY
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import (
-    ParameterError,
-    check_confidence,
-    check_not_negative,
-    check_seed,
-    is_whole,
-)
+from perceptrank.stream.validation import ParameterError, check_confidence, check_not_negative, check_seed, is_whole
 
 
 @overload

@@ -4,8 +4,6 @@ What a policy has drawn at random is the only thing that tells a cause from a ha
 policy: swaps of ``fair-pairs`` and ``shuffle``, the draws of ``plackett-luce``, or the logged propensities of others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

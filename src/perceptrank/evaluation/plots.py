@@ -228,15 +228,9 @@ def label_ends(axes: Any, ends: Mapping[str, tuple[str, float]], *, size: float 
     }
     names.sort(key=lambda name: heights[name])
     for name, height in zip(names, _spread_apart([heights[name] for name in names], gap, 1.0), strict=True):
-        axes.annotate(
-            literal(f"{_in_a_line(name)}  {three_digits(ends[name][1])}"),
-            xy=(1.01, height),
-            xycoords=axes.transAxes,
-            color=ends[name][0],
-            va="center",
-            fontsize=size,
-            annotation_clip=False,
-        )
+        text = literal(f"{_in_a_line(name)}  {three_digits(ends[name][1])}")
+        style: Any = {"color": ends[name][0], "va": "center", "fontsize": size, "annotation_clip": False}
+        axes.annotate(text, xy=(1.01, height), xycoords=axes.transAxes, **style)
 
 
 def others(n: int) -> str:

@@ -28,14 +28,6 @@ _HALVINGS = 60
 class RunningDifference:
     """Two rankers on the same rounds; replaced by `after` with every round, never changed.
 
-    Attributes
-    ----------
-    n_rounds : int
-    first, second : float
-        Sums of the rankers' values.
-    for_second, for_first : tuple of float
-        Logarithms of the capital that each bet on either ranker has made of 1.
-
     Examples
     --------
     >>> running = RunningDifference()
@@ -46,8 +38,10 @@ class RunningDifference:
     """
 
     n_rounds: int = 0
+    # sums of the rankers' values
     first: float = 0.0
     second: float = 0.0
+    # logarithms of the capital that each bet on either ranker has made of 1
     for_second: tuple[float, ...] = _NOTHING
     for_first: tuple[float, ...] = _NOTHING
 

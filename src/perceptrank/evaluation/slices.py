@@ -20,14 +20,7 @@ By: TypeAlias = str | npt.ArrayLike | Mapping[Any, Any]
 
 
 class LabelCollector:
-    """Collects what queries are sliced by, block by block.
-
-    Parameters
-    ----------
-    by : str, array, or mapping
-        "length", the number of documents; "feature:NAME", the mean of a feature over a query's documents; an array with
-        one label per query; or a mapping from query ids to labels.
-    """
+    """Collects what queries are sliced by, block by block; `by` is that of `evaluate`."""
 
     def __init__(self, by: By) -> None:
         self._by = by

@@ -44,6 +44,10 @@ class Trace:
       the first that was recorded.
     - `path`: a file. Writing replaces it atomically; the suffix of an image selects its format.
     - `library`: library of a data frame, "pandas" or "polars", which must be installed.
+    - `size`: number of rounds; all so far count while there are fewer.
+    - `false_alarms`, `tolerance`: probability of an alarm although nothing has become worse, and the largest rise of
+      the mean loss that is not reported.
+    - `traces`: traces of consecutive rounds.
 
     Parameters
     ----------
@@ -127,13 +131,7 @@ class Trace:
         return running_means(self.values(measure), self.query_weights)
 
     def window_mean(self, measure: MeasureLike, size: int) -> Floats:
-        """Return the mean over the last rounds, after every round; NaN where all queries of the window are left out.
-
-        Parameters
-        ----------
-        size : int
-            Number of rounds; all so far count while there are fewer.
-        """
+        """Return the mean over the last rounds, after every round; NaN where all queries of the window are left out."""
         check_positive_whole("size", size)
         values = self.values(measure)
         weights = np.ones(len(values)) if self.query_weights is None else self.query_weights
@@ -215,13 +213,6 @@ class Trace:
 
         See `ChangeDetector` for what is promised. Queries that the measure leaves out, and those of weight 0, are left
         out; other weights do not count.
-
-        Parameters
-        ----------
-        false_alarms : float
-            Probability of an alarm although nothing has become worse.
-        tolerance : float
-            Largest rise of the mean loss that is not reported.
         """
         from perceptrank.evaluation.changes import ChangeDetector
 
@@ -330,12 +321,7 @@ class Trace:
 
     @classmethod
     def concatenate(cls, traces: Iterable[Trace]) -> Trace:
-        """Concatenate traces of consecutive rounds.
-
-        Parameters
-        ----------
-        traces : iterable of Trace
-        """
+        """Concatenate traces of consecutive rounds."""
         parts = list(traces)
         if not parts:
             raise ValueError("concatenate needs at least one trace, got none")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perceptrank.io.compression import SUFFIXES
 from perceptrank.io.letor.reader import read_letor, scan_letor
-from perceptrank.io.paths import Source, find_files, is_rereadable, is_store
+from perceptrank.io.paths import Source, find_files, is_address, is_rereadable, is_store
 from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.columns import CLICKED, PLACE
 from perceptrank.stream.query_stream import QueryStream
 
 if TYPE_CHECKING:
@@ -67,6 +68,17 @@ def format_of(source: Source) -> Format:
         if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
             return "parquet"
     return "letor" if table_format_of_name(os.fspath(first)) is None else "table"  # type: ignore[arg-type]
+
+
+def holds_impressions(file: str) -> bool:
+    """Tell if a file is a store, or a Parquet file with the columns of impressions, and so no log to be joined."""
+    if is_address(file) or is_store(Path(file)):
+        return not is_address(file)
+    if file == "-" or format_of(file) != "parquet":
+        return False
+    from perceptrank.io.parquet_columns import column_names
+
+    return {PLACE, CLICKED} <= set(column_names(file))
 
 
 def format_for(path: str) -> Literal["csv", "store", "parquet", "letor"]:

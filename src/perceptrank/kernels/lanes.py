@@ -11,6 +11,8 @@ from llvmlite import binding, ir
 from numba import extending
 from numba.core import cgutils
 
+from perceptrank.kernels.fetching import emit_fetch
+
 intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 _GENERATORS: Any = cgutils
 
@@ -19,8 +21,6 @@ LANES = 16 if binding.get_host_cpu_features().get("avx512f") else 8
 
 INT = ir.IntType(32)
 INTS = ir.VectorType(INT, LANES)
-_BYTES = ir.IntType(8).as_pointer()
-_FETCH = ir.FunctionType(ir.VoidType(), [_BYTES, INT, INT, INT])
 
 
 class Lanes:
@@ -44,9 +44,7 @@ class Lanes:
 
     def expect(self, place: Any) -> None:
         """Begin to fetch the vector at a place, in memory or not: the processor does not foresee strides like ours."""
-        address = self._builder.bitcast(self.at(place), _BYTES)
-        fetch = self._builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], _FETCH)
-        self._builder.call(fetch, [address, *(ir.Constant(INT, number) for number in (0, 3, 1))])
+        emit_fetch(self._builder, self.at(place))
 
     def store(self, place: Any, vector: Any) -> None:
         """Store a vector from a place on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -495,6 +495,19 @@ class Learner(Estimator):
             Number of features, after the transforms.
         """
         return {}
+
+    def correct_mixture(self, mixture: Model, before: Model, after: Sequence[Model]) -> None:
+        """Change the mean of what shards have learned where another state is right; by default, the mean stays.
+
+        Parameters
+        ----------
+        mixture : Model
+            The mean, to be changed.
+        before : Model
+            The model that all shards began with.
+        after : sequence of Model
+            What shards have learned.
+        """
 
     def save(self, path: str | Path) -> None:
         """Write the model to a JSON file, atomically. `perceptrank.load` reads it.

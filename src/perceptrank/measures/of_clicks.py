@@ -1,7 +1,5 @@
 """Measures of logged clicks: declarations; `perceptrank.evaluation.off_policy` estimates their values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Parsing of measure names, and the conventions of other tools."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any

@@ -16,12 +16,18 @@ def plotted_rounds(n_rounds: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.unique(np.geomspace(1, n_rounds, _N_POINTS).round().astype(np.int64))
 
 
-def with_spread(contender: Contender, x: Floats, rows: Floats) -> Series:
-    """Make a curve of the mean over rows, one per seed, with a band of one standard error, clipped at 0."""
+def means_with_spread(rows: Floats) -> tuple[Floats, Floats | None, Floats | None]:
+    """Return the mean over rows, one per seed, and a band of one standard error, clipped at 0."""
     mean = rows.mean(axis=0)
-    error = rows.std(axis=0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else None
-    low, high = (None, None) if error is None else (np.maximum(mean - error, 0.0), mean + error)
-    return Series(contender.label, x, mean, low, high, contender.color, short=contender.short)
+    if len(rows) == 1:
+        return mean, None, None
+    error = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
+    return mean, np.maximum(mean - error, 0.0), mean + error
+
+
+def with_spread(contender: Contender, x: Floats, rows: Floats) -> Series:
+    """Make a curve of the mean over rows, one per seed."""
+    return Series(contender.label, x, *means_with_spread(rows), contender.color, short=contender.short)
 
 
 def join_names(names: list[str]) -> str:
@@ -39,18 +45,12 @@ def running_mean_chart(trials: Trials, tuned: list[Tuned], measure: str, name: s
     series = [with_spread(result.contender, x, rows[:, rounds - 1]) for result, rows in zip(tuned, means, strict=True)]
     best, worst = (choose(series, key=lambda curve: float(curve.y[-1])) for choose in (max, min))
     rates = [f"{result.contender.label} {result.hindsight.rate:.3g}" for result in tuned if result.contender.has_rate]
-    return Chart(
-        name,
-        f"{measure.upper()} on {trials.source.title}",
-        "queries seen",
-        f"running mean of {measure.upper()}",
-        series,
-        about=about,
-        caption=(
-            f"As Figure {figure} of the paper. {_in_the_end(best, worst)} Rates are the best of {len(RATES)} in "
-            f"hindsight: {', '.join(rates)}."
-        ),
+    caption = (
+        f"As Figure {figure} of the paper. {_in_the_end(best, worst)} Rates are the best of {len(RATES)} in "
+        f"hindsight: {', '.join(rates)}."
     )
+    title, label = f"{measure.upper()} on {trials.source.title}", f"running mean of {measure.upper()}"
+    return Chart(name, title, "queries seen", label, series, about=about, caption=caption)
 
 
 def _in_the_end(best: Series, worst: Series) -> str:
@@ -87,12 +87,5 @@ def rate_chart(trials: Trials, measure: str, name: str, about: str) -> Chart:
             flat.append(contender.label)
     caption = f"Flat: {join_names(flat)}, whose rankings are the same at every rate. " if flat else ""
     caption += "; ".join(others) + "." if others else ""
-    return Chart(
-        name,
-        f"{measure.upper()} by learning rate on {trials.source.title}",
-        "learning rate",
-        f"mean {measure.upper()}",
-        series,
-        about=about,
-        caption=caption,
-    )
+    title, label = f"{measure.upper()} by learning rate on {trials.source.title}", f"mean {measure.upper()}"
+    return Chart(name, title, "learning rate", label, series, about=about, caption=caption)

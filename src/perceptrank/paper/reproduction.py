@@ -11,6 +11,7 @@ import numpy as np
 from perceptrank.evaluation.plots import Chart
 from perceptrank.io.names import printable
 from perceptrank.kernels.arrays import Floats
+from perceptrank.paper.clicks_walk import Shop, clicks_chart, learn_from_clicks
 from perceptrank.paper.contenders import CONTENDERS, MEASURES
 from perceptrank.paper.curves import depends_on_rate, rate_chart, running_mean_chart
 from perceptrank.paper.real_sets import LeftOut, as_text, find_sets, real_source
@@ -77,12 +78,18 @@ class Reproduction:
     settings: Settings
     streams: list[StreamResult]
     walkthrough: Walkthrough
+    shop: Shop
     left_out: list[LeftOut] = field(default_factory=list)
 
     @property
     def charts(self) -> list[Chart]:
         """All charts, in the order of the report."""
-        return [chart for stream in self.streams for chart in stream.charts]
+        return [*(chart for stream in self.streams for chart in stream.charts), self.clicks_chart]
+
+    @property
+    def clicks_chart(self) -> Chart:
+        """The chart of what is learned from clicks."""
+        return clicks_chart(self.shop, _produced(self.settings, len(self.settings.seeds)))
 
     @property
     def folds(self) -> dict[str, list[StreamResult]]:
@@ -135,14 +142,18 @@ def reproduce(settings: Settings, *, n_threads: int | None = None, progress: Pro
             results.append(_real(settings, trials, len(results)))
         except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
             left_out.append(LeftOut(data_set.name, printable(str(error))))
-    return Reproduction(settings, results, walk_through(settings.seed), left_out)
+    shop = learn_from_clicks(settings.seeds)
+    return Reproduction(settings, results, walk_through(settings.seed), shop, left_out)
 
 
 def _about(settings: Settings, trials: Trials) -> str:
-    seeds = f"{len(trials.seeds)} seeds" if len(trials.seeds) > 1 else "one run"
-    band = ", band: ± one standard error" if len(trials.seeds) > 1 else ""
-    text = f"{trials.source.about}; {seeds}{band}. Produced by: {settings.command}"
+    text = f"{trials.source.about}; {_produced(settings, len(trials.seeds))}"
     return text[:1].upper() + text[1:]
+
+
+def _produced(settings: Settings, n_seeds: int) -> str:
+    seeds = f"{n_seeds} seeds, band: ± one standard error" if n_seeds > 1 else "one run"
+    return f"{seeds}. Produced by: {settings.command}"
 
 
 def _simulated(settings: Settings, simulated: Simulated) -> StreamResult:

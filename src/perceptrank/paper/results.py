@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
+from perceptrank.paper.clicks_walk import Shop
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES
 from perceptrank.paper.curves import means_by_rate
 from perceptrank.paper.reproduction import Reproduction, StreamResult, mean_of_folds
@@ -45,6 +46,7 @@ def as_plain(result: Reproduction) -> dict[str, Any]:
             for name, streams in result.folds.items()
         ],
         "walkthrough": _walkthrough(result.walkthrough),
+        "clicks": _clicks(result.shop),
         "left_out": [asdict(file) for file in result.left_out],
         "figures": [_pick(chart, "name", "title", "caption", "about") for chart in result.charts],
     }
@@ -52,6 +54,20 @@ def as_plain(result: Reproduction) -> dict[str, Any]:
 
 def _pick(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
+
+
+def _clicks(shop: Shop) -> dict[str, Any]:
+    """Rankings of the followed query, products in the order of today's ranker, and two learners' losses."""
+    return {
+        "losses": {name: rows.tolist() for name, rows in shop.losses.items()},
+        "grades": shop.moments[0].grades.tolist(),
+        "moments": [
+            _pick(moment, "n_lists", "shown")
+            | {"clicked": moment.clicked.tolist()}
+            | {"ranked": {name: moment.ranked(name).tolist() for name in moment.scores}}
+            for moment in shop.moments
+        ],
+    }
 
 
 def _walkthrough(walk: Walkthrough) -> dict[str, Any]:

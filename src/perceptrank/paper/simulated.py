@@ -96,11 +96,7 @@ class Simulated:
 
 
 def run_simulated(
-    source: Source,
-    seeds: Sequence[int],
-    *,
-    n_threads: int | None = None,
-    progress: Progress = no_progress,
+    source: Source, seeds: Sequence[int], *, n_threads: int | None = None, progress: Progress = no_progress
 ) -> Simulated:
     """Run all contenders, the listwise perceptron's last iterate, and Algorithm 2 at the rate of the paper's proof."""
     streams = [source.draw(seed) for seed in seeds]
@@ -166,16 +162,8 @@ def loss_chart(trials: Trials, checks: list[BoundCheck], name: str, about: str) 
     caption += f": {join_names(stopped)} lose nothing in the second half. " if stopped else ". "
     caption += "Dashed, in the colour of the learner: the most that its theorem allows, the smallest over seeds."
     caption += f" Far above the figure: the bound of {join_names(above)}." if above else ""
-    return Chart(
-        name,
-        f"Cumulative loss on {trials.source.title}, and its bounds",
-        "queries seen",
-        _Y_LABEL,
-        series,
-        log_y=True,
-        about=about,
-        caption=caption,
-    )
+    title = f"Cumulative loss on {trials.source.title}, and its bounds"
+    return Chart(name, title, "queries seen", _Y_LABEL, series, log_y=True, about=about, caption=caption)
 
 
 def _bound_line(contender: Contender, x: Floats, y: Floats) -> Series:
@@ -193,17 +181,10 @@ def loss_by_rate_chart(trials: Trials, bounds: dict[float, list[float]], formula
     levels = np.array([min(bounds[rate]) for rate in RATES])
     series.append(_bound_line(slam, rates, levels))
     lost = series[0].y
-    return Chart(
-        name,
-        f"Cumulative loss by learning rate on {trials.source.title}",
-        "learning rate",
-        _Y_LABEL,
-        series,
-        log_y=True,
-        about=about,
-        caption=(
-            f"Dashed: {formula}, the smallest over seeds, which falls from {three_digits(levels[0])} to "
-            f"{three_digits(levels[-1])}. {slam.label} loses {three_digits(lost.min())} at its best rate and "
-            f"{three_digits(lost.max())} at its worst."
-        ),
+    caption = (
+        f"Dashed: {formula}, the smallest over seeds, which falls from {three_digits(levels[0])} to "
+        f"{three_digits(levels[-1])}. {slam.label} loses {three_digits(lost.min())} at its best rate and "
+        f"{three_digits(lost.max())} at its worst."
     )
+    title = f"Cumulative loss by learning rate on {trials.source.title}"
+    return Chart(name, title, "learning rate", _Y_LABEL, series, log_y=True, about=about, caption=caption)

@@ -37,12 +37,12 @@ class Round:
     @cached_property
     def ranked(self) -> Ints:
         """The documents as they were ranked; of tied ones the less relevant first, as in the measure."""
-        return _ranking(self.X @ self.before, self.grades)
+        return ranking(self.X @ self.before, self.grades)
 
     @cached_property
     def ranked_again(self) -> Ints:
         """The documents as the weights after the update rank them."""
-        return _ranking(self.X @ self.after, self.grades)
+        return ranking(self.X @ self.after, self.grades)
 
     @property
     def ndcg(self) -> float:
@@ -125,5 +125,6 @@ def wrong_pairs(ranked: Ints, grades: Floats) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for place, i in enumerate(ranked) for j in ranked[:place] if grades[j] < grades[i]]
 
 
-def _ranking(scores: Floats, grades: Floats) -> Ints:
+def ranking(scores: Floats, grades: Floats) -> Ints:
+    """Return the documents by score; of tied ones the less relevant first, as in the measures."""
     return np.lexsort((np.arange(len(scores)), grades, -scores))

@@ -1,7 +1,5 @@
 """A client of the service, which needs nothing but the standard library."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,10 +29,13 @@ class Client:
       names to numbers, or a list of numbers;
     - `grades`: a mapping from ids of documents to grades;
     - `clicks`: the ids of documents that were clicked, or a mapping from ids to numbers from 0 to 1;
+    - `ranking_id`: the id that `rank` has returned;
+    - `event_id`: the id of the answer, which counts once; by default that of the ranking, which is then answered once;
     - `weight`: the weight of the query;
     - `omit_ungraded`: leave out documents without a grade; by default, their grade is 0;
     - `name`: the name of a challenger;
-    - `version`: any version from 1 on.
+    - `version`: any version from 1 on;
+    - `target`: one of `perceptrank.deploy.targets()`.
 
     Parameters
     ----------
@@ -127,13 +128,6 @@ class Client:
     ) -> dict[str, Any]:
         """Answer a ranking. When it returns, the answer is on disk.
 
-        Parameters
-        ----------
-        ranking_id : str
-            Id that `rank` has returned.
-        event_id : str, optional
-            Id of the answer; by default that of the ranking, which can then be answered once.
-
         Returns
         -------
         dict
@@ -155,14 +149,10 @@ class Client:
 
         Parameters
         ----------
-        ranking_id : str
-            Id that `rank` has returned.
         examined : iterable of str, or int, optional
             What the user has looked at: ids of documents, or the last place, counted from 1.
         more : bool
             More clicks may follow, and all are learned from together.
-        event_id : str, optional
-            Id of the answer; by default that of the ranking, which can then be answered once.
         """
         listed = dict(clicks) if isinstance(clicks, Mapping) else list(clicks)
         body: dict[str, Any] = {"ranking_id": ranking_id, "clicks": listed, "more": more}
@@ -179,13 +169,7 @@ class Client:
         weight: float = 1.0,
         omit_ungraded: bool = False,
     ) -> dict[str, Any]:
-        """Send a query and its answer at once, and return what `feedback` does.
-
-        Parameters
-        ----------
-        event_id : str
-            Id of the answer: an answer sent twice counts once.
-        """
+        """Send a query and its answer at once, and return what `feedback` does."""
         body = {"grades": dict(grades), "event_id": event_id, "weight": weight, "omit_ungraded": omit_ungraded}
         return self._request("POST", "/learn", {"documents": _documents(documents), **body})
 
@@ -250,8 +234,7 @@ class Client:
         """
         kind = {str: "algorithm", int: "version"}.get(type(model), "model")
         source = _as_plain(model) if kind == "model" else model
-        body = {"name": name, "measure": measure, kind: source}
-        return self._change("/challengers/add", body)
+        return self._change("/challengers/add", {"name": name, "measure": measure, kind: source})
 
     def remove_challenger(self, name: str) -> int:
         """Remove a challenger; return the number of the new version."""
@@ -262,13 +245,7 @@ class Client:
         return self._change("/model/promote", {"challenger": name})
 
     def export(self, target: str) -> bytes:
-        """Return the model as the file of another engine.
-
-        Parameters
-        ----------
-        target : str
-            One of `perceptrank.deploy.targets()`.
-        """
+        """Return the model as the file of another engine."""
         return self._send("GET", f"/export/{quote(target, safe='')}")
 
     def close(self) -> None:

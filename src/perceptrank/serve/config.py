@@ -103,17 +103,15 @@ def line_of(text: str, keys: tuple[str, ...]) -> int | None:
     table_line = None
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[+([^\[\]]+)\]", line):
-            table = _parts(header[1])
-            if table[: len(keys)] == keys:
-                return number
-            if table == keys[: len(table)]:
-                table_line = number
+            key = table = _parts(header[1])
         elif setting := re.match(r"\s*([^=#]+?)\s*=", line):
             key = table + _parts(setting[1])
-            if key[: len(keys)] == keys:
-                return number
-            if key == keys[: len(key)]:
-                table_line = number
+        else:
+            continue
+        if key[: len(keys)] == keys:
+            return number
+        if key == keys[: len(key)]:
+            table_line = number
     return table_line
 
 

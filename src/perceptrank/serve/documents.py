@@ -13,15 +13,7 @@ import msgspec
 import numpy as np
 
 from perceptrank.io.letor.decimals import EXACT, parse_number, short_decimal
-from perceptrank.io.letor.words import (
-    PADDING,
-    WORD_BYTES,
-    byte_at,
-    digit_bits,
-    load_word,
-    point_bits,
-    trailing_zeros,
-)
+from perceptrank.io.letor.words import PADDING, WORD_BYTES, byte_at, digit_bits, load_word, point_bits, trailing_zeros
 from perceptrank.kernels.arrays import Bytes, Floats, IntRows
 from perceptrank.kernels.compiled import compiled, helper, helper_inlined
 from perceptrank.learners.score_of import ScoreOf
@@ -366,11 +358,7 @@ def _by_name(
 
 
 def _matrix(
-    ids: list[str],
-    rows: list[Sequence[float | None]],
-    n_features: int,
-    names: tuple[str, ...] | None,
-    current: Current,
+    ids: list[str], rows: list[Sequence[float | None]], n_features: int, names: tuple[str, ...] | None, current: Current
 ) -> Floats:
     try:
         values = np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * n_features)
@@ -380,7 +368,7 @@ def _matrix(
     if current.zero_missing:
         values[np.isnan(values)] = 0.0
     X = values.reshape(len(rows), n_features)
-    bad = _is_invalid(X, current)
+    bad = np.isinf(X) if current.takes_missing else ~np.isfinite(X)
     if bad.any():
         i, j = map(int, np.argwhere(bad)[0])
         raise InvalidRequestError(
@@ -389,10 +377,6 @@ def _matrix(
             _MISSING,
         )
     return cast(Floats, read_only(X + 0.0))  # -0 is 0
-
-
-def _is_invalid(X: Floats, current: Current) -> np.ndarray:
-    return np.isinf(X) if current.takes_missing else ~np.isfinite(X)
 
 
 def graded(arranged: Arranged, grades: Mapping[str, float], *, omit: bool) -> tuple[list[str], Floats, Floats]:

@@ -1,7 +1,5 @@
 """The log of a ranker and the two threads behind it: one logs answers, the other learns from what was logged."""
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 import threading
@@ -483,9 +481,8 @@ def _why(entry: ModelEntry | PromotionEntry) -> str:
     """Return in words why another model ranks."""
     if isinstance(entry, ModelEntry):
         return entry.reason
-    return f"challenger {entry.name} promoted" + (
-        "" if entry.error is None else f" at an error rate of {entry.error:g}"
-    )
+    rate = "" if entry.error is None else f" at an error rate of {entry.error:g}"
+    return f"challenger {entry.name} promoted{rate}"
 
 
 def _text(learner: Learner) -> str:

@@ -257,16 +257,9 @@ class ServedRanker:
         if listed.by or listed.order != listed.base or known is not None:
             first = set(listed.order)
             order = [*listed.order, *(row for row in order if row not in first)]
-        return Ranked(
-            ranking_id,
-            [ids[i] for i in order],
-            dict(zip(ids, scores.tolist(), strict=True)),
-            current.version,
-            arranged,
-            current.learner,
-            listed.policy if listed.is_shown else "",
-            len(listed.order) if listed.is_shown else 0,
-        )
+        ranked, by_id = [ids[i] for i in order], dict(zip(ids, scores.tolist(), strict=True))
+        shown = (listed.policy, len(listed.order)) if listed.is_shown else ("", 0)
+        return Ranked(ranking_id, ranked, by_id, current.version, arranged, current.learner, *shown)
 
     # Answers
 
@@ -697,9 +690,8 @@ def _places(
             )
         return places[name]
 
-    values = (
-        clicks if isinstance(clicks, Mapping) else dict.fromkeys([clicks] if isinstance(clicks, str) else clicks, 1.0)
-    )
+    listed = [clicks] if isinstance(clicks, str) else clicks
+    values = listed if isinstance(listed, Mapping) else dict.fromkeys(listed, 1.0)
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
             raise InvalidRequestError(

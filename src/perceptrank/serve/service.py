@@ -1,7 +1,5 @@
 """Several named rankers in one process, each with a folder of its own."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -24,7 +22,9 @@ DEFAULT = "default"
 class Service:
     """All rankers of a folder: existing ones continue, new names start new rankers.
 
-    Other parameters are those of `ServedRanker`.
+    Other parameters are those of `ServedRanker`. Methods take:
+
+    - `name`: the name of a ranker.
 
     Parameters
     ----------
@@ -108,12 +108,7 @@ class Service:
             raise
 
     def ranker(self, name: str) -> ServedRanker:
-        """Return a ranker; raise `UnknownError` if there is none of that name.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Return a ranker; raise `UnknownError` if there is none of that name."""
         if name not in self.rankers:
             raise UnknownError(f"there is no ranker {name[:100]!r}", f"there are {', '.join(map(repr, self.rankers))}")
         return self.rankers[name]

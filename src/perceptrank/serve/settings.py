@@ -1,7 +1,5 @@
 """Settings of rankers, and limits of requests."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields
 
@@ -85,7 +83,7 @@ class Settings:
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 0.5:
             raise ParameterError("challenger_share", "must be a number from 0 to 0.5", share)
         for field in fields(self):
-            if field.type == "int":
+            if field.type is int:
                 check_positive_whole(field.name, getattr(self, field.name))
         if self.places > MOST_PLACES:
             raise ParameterError("places", f"must be at most {MOST_PLACES}", self.places)

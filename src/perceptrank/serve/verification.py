@@ -1,7 +1,5 @@
 """Checking a folder: every link, every entry, and every snapshot against a replay of the log."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass
 from itertools import takewhile

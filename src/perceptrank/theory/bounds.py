@@ -5,8 +5,6 @@ separable stream, or `comparator`, the pair (U, L), give exactly one of them; `p
 `diameter` and `radius` compute such values. All functions raise ValueError if an argument is out of its range.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

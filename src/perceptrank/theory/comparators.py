@@ -159,9 +159,8 @@ def comparator(
         least = max(least, float(shares @ heights) - penalty * float(ranker @ ranker))
         if best_value - least <= tolerance * best_value:
             break
-    return Comparator(
-        float(np.linalg.norm(best)), best_loss, best, max(0.0, best_value - least), surrogate, parse_learnable(measure)
-    )
+    distance, learned = max(0.0, best_value - least), parse_learnable(measure)
+    return Comparator(float(np.linalg.norm(best)), best_loss, best, distance, surrogate, learned)
 
 
 def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
@@ -191,18 +190,11 @@ def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, su
             raise ValueError(f"ranker must have {whole.n_features} weights, one per feature, got {len(ranker)}")
         for block in whole.blocks():
             longest = int(np.diff(block.offsets).max())
-            value += surrogate_pass(
-                _KINDS[surrogate],
-                weighing,
-                block.X.arrays if isinstance(block.X, SparseFeatures) else read_only(block.X),
-                read_only(block.relevance),
-                read_only(block.offsets),
-                discounts(longest),
-                read_only(ranker),
-                gradient,
-                _NO_WEIGHTS if block.query_weights is None else block.query_weights,
-                *borrow_scratch(longest, len(ranker), *ROWS, 0)[:2],
-            )
+            X = block.X.arrays if isinstance(block.X, SparseFeatures) else read_only(block.X)
+            data = X, read_only(block.relevance), read_only(block.offsets), discounts(longest), read_only(ranker)
+            own = _NO_WEIGHTS if block.query_weights is None else block.query_weights
+            scratch = borrow_scratch(longest, len(ranker), *ROWS, 0)[:2]
+            value += surrogate_pass(_KINDS[surrogate], weighing, *data, gradient, own, *scratch)
     if not np.isfinite(value):
         raise ValueError("features and ranker must be finite, and not so large that scores overflow")
     return value, gradient

@@ -3,8 +3,6 @@
 Without forgetting, U + P takes the place of U: `theorem.bound(comparator=(U + P, L), ...)`.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

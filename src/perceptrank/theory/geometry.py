@@ -1,7 +1,5 @@
 """Radius and diameter of a stream, the geometric quantities of the bounds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats

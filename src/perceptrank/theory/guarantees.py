@@ -1,7 +1,5 @@
 """Guarantees of a learner before learning, and certificates after it, by its theorem."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 

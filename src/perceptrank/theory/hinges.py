@@ -149,13 +149,7 @@ def is_mistaken(cutoff: int, scores: Floats, n_relevant: int, rows: Rows) -> boo
 
 @helper_inlined
 def descend_slam(
-    mistakes_only: bool,
-    weighing: Weighing,
-    query: Query,
-    keys: Floats,
-    n_levels: int,
-    coefficients: Floats,
-    rows: Rows,
+    mistakes_only: bool, weighing: Weighing, query: Query, keys: Floats, n_levels: int, coefficients: Floats, rows: Rows
 ) -> tuple[float, float]:
     """Move each document, by its weight, against the best-scored one of a lower grade: a subgradient of SLAM.
 

@@ -51,6 +51,10 @@ def weighing_of(measure: MeasureLike, class_order: str = "score") -> Weighing:
 class Surrogate(ABC):
     """A loss of the scores and grades of one query.
 
+    Methods take:
+
+    - `scores`, `relevance`: arrays of shape (documents,).
+
     Examples
     --------
     >>> import perceptrank as pr
@@ -68,17 +72,11 @@ class Surrogate(ABC):
         """Return value and subgradient for validated arrays."""
 
     def value(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
-        """Return the loss of one query.
-
-        Parameters
-        ----------
-        scores, relevance : array of shape (documents,)
-            Scores and grades.
-        """
+        """Return the loss of one query."""
         return self._evaluate(*as_ranked_query(scores, relevance))[0]
 
     def gradient(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> Floats:
-        """Return a subgradient with respect to the scores, weights held fixed; parameters are those of `value`."""
+        """Return a subgradient with respect to the scores, weights held fixed."""
         return self._evaluate(*as_ranked_query(scores, relevance))[1]
 
 
@@ -138,17 +136,10 @@ class _Hinge(Surrogate):
 
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
         m, gradient = len(scores), np.empty(len(scores))
-        value = hinge_surrogate(
-            self.kind,
-            self.margin,
-            weighing_of(self.measure, self.class_order),
-            read_only(scores),
-            read_only(relevance),
-            discounts(m),
-            gradient,
-            np.empty((1 + HINGE_ROWS[0], m + 2)),
-            np.zeros((HINGE_ROWS[1], m + 2), np.int64),
-        )
+        weighing = weighing_of(self.measure, self.class_order)
+        query = read_only(scores), read_only(relevance), discounts(m)
+        rows = np.empty((1 + HINGE_ROWS[0], m + 2)), np.zeros((HINGE_ROWS[1], m + 2), np.int64)
+        value = hinge_surrogate(self.kind, self.margin, weighing, *query, gradient, *rows)
         return value, gradient
 
 

@@ -89,6 +89,11 @@ class Theorem:
     - `largest_weight`: largest weight of a query; losses of learner and comparator are then weighted sums.
     - `margin`, `comparator`: margin of a separable stream; or norm and cumulative surrogate of some fixed ranker, a
       `Comparator` or a pair. Give one of the two.
+    - `start`: norm of the weights that the learner starts from, divided by the learning rate.
+    - `product`: inner product of the comparator and these weights, divided by the learning rate; by default the worst.
+    - `share`: largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
+    - `by_radius`: write 4 R² in place of D².
+    - `measure`: the measure that is learned.
 
     Examples
     --------
@@ -151,17 +156,7 @@ class Theorem:
         largest_weight: float = 1.0,
         share: float = 1.0,
     ) -> float:
-        """Return the bound on the learner's loss, given the margin of a separable stream or a comparator.
-
-        Parameters
-        ----------
-        start : float
-            Norm of the weights that the learner starts from, divided by the learning rate.
-        product : float, optional
-            Inner product of the comparator and these weights, divided by the learning rate; by default the worst.
-        share : float
-            Largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
-        """
+        """Return the bound on the learner's loss, given the margin of a separable stream or a comparator."""
         size, largest = self._size_of(diameter, radius), check_positive("largest_weight", largest_weight)
         norm, loss = norm_and_loss(margin, comparator)
         with np.errstate(over="ignore", under="ignore"):
@@ -188,11 +183,6 @@ class Theorem:
     def separable_formula(self, *, by_radius: bool = False) -> str:
         """Return the bound on the loss on a separable stream in symbols.
 
-        Parameters
-        ----------
-        by_radius : bool
-            Write 4 R² in place of D².
-
         Examples
         --------
         >>> Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0).separable_formula(by_radius=True)
@@ -212,13 +202,7 @@ class Theorem:
         return (f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current) + where
 
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
-        """Raise if a comparator's loss is of a surrogate that may be smaller than the theorem's; a pair is not checked.
-
-        Parameters
-        ----------
-        measure : Measure or None
-            The measure that is learned.
-        """
+        """Raise if a comparator's surrogate may be smaller than the theorem's; a pair is not checked."""
         if not isinstance(comparator, Comparator) or comparator.surrogate is None:
             return
         check_choice("surrogate of the comparator", comparator.surrogate, SURROGATES)

@@ -23,14 +23,8 @@ HEAD_START = 1.0
 
 def perceptron() -> Theorem:
     """Bound the mistakes of the classification perceptron (Algorithm 1)."""
-    return Theorem(
-        "mistakes ≤ R²/γ², in classification",
-        "R²",
-        "R²",
-        1.0,
-        size="radius",
-        assumption="a linear classifier has margin γ on the examples",
-    )
+    assumption = "a linear classifier has margin γ on the examples"
+    return Theorem("mistakes ≤ R²/γ², in classification", "R²", "R²", 1.0, size="radius", assumption=assumption)
 
 
 def slam_as_in_the_paper(n_documents: int, weight_ratio: float) -> Theorem:
@@ -51,15 +45,9 @@ def slam(learning_rate: float, margin: float = 1.0, surrogate: str = "slam", *, 
 
     If outranked documents are moved against the best-scored one of a lower grade, the bound splits (Theorem A').
     """
-    return Theorem(
-        "loss ≤ (D² + b)²/(4b γ²), b = max(D², 2Δ/η)" if splits else "loss ≤ (D² + 2Δ/η)/γ²",
-        "D² + 2Δ/η",
-        f"(D² + {2 * margin:g} / rate)",
-        1.0,
-        2 * margin / learning_rate,
-        splits,
-        surrogate=surrogate,
-    )
+    statement = "loss ≤ (D² + b)²/(4b γ²), b = max(D², 2Δ/η)" if splits else "loss ≤ (D² + 2Δ/η)/γ²"
+    formula, offset = f"(D² + {2 * margin:g} / rate)", 2 * margin / learning_rate
+    return Theorem(statement, "D² + 2Δ/η", formula, 1.0, offset, splits, surrogate=surrogate)
 
 
 def pair_perceptron() -> Theorem:
@@ -73,14 +61,8 @@ def listwise(relative_margin: float = 1.0, surrogate: str = "level-pair", *, spl
     If outranked documents are moved against the best-scored one of a lower grade, the bound splits (Theorem C').
     """
     factor = 1 + 2 * relative_margin
-    return Theorem(
-        "loss ≤ (1 + b)²/4b D²/γ², b = max(1, 2ρ)" if splits else "loss ≤ (1 + 2ρ) D²/γ²",
-        "(1 + 2ρ) D²",
-        f"{factor:g} D²",
-        factor,
-        splits=splits,
-        surrogate=surrogate,
-    )
+    statement = "loss ≤ (1 + b)²/4b D²/γ², b = max(1, 2ρ)" if splits else "loss ≤ (1 + 2ρ) D²/γ²"
+    return Theorem(statement, "(1 + 2ρ) D²", f"{factor:g} D²", factor, splits=splits, surrogate=surrogate)
 
 
 def for_top(promised: Theorem, cutoff: int | None) -> Theorem:
@@ -100,13 +82,9 @@ def safe_averaging(current: Theorem) -> Theorem:
     promised, bound = current.statement.split(" ≤ ")
     bound, where = _split_off_symbols(bound)
     multiple, extra = 1 + MEAN_FACTOR, HEAD_START + 1
-    return replace(
-        current,
-        statement=f"{promised} ≤ {multiple:g} {bound} + {extra:g}{where}",
-        multiple=multiple,
-        extra=extra,
-        assumption=current.assumption.removesuffix("; rankings by the current weights"),
-    )
+    statement = f"{promised} ≤ {multiple:g} {bound} + {extra:g}{where}"
+    assumption = current.assumption.removesuffix("; rankings by the current weights")
+    return replace(current, statement=statement, multiple=multiple, extra=extra, assumption=assumption)
 
 
 def _split_off_symbols(statement: str) -> tuple[str, str]:

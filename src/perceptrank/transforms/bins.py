@@ -217,11 +217,8 @@ class Bins(LearningTransform, WritingTransform):
             room = count_above(rows, self._tables)
         if room > _MANY:
             check_room(f"a block of {room} non-zeros of {self!r}", room)
-        values, indices, starts = (
-            np.empty(room, X.dtype),
-            np.empty(room, np.int32),
-            np.zeros(stop - start + 1, np.int64),
-        )
+        values, indices = np.empty(room, X.dtype), np.empty(room, np.int32)
+        starts = np.zeros(stop - start + 1, np.int64)
         _check_row(X, sparse_bins_pass(rows, kind, self._tables, values, indices, starts))
         return SparseFeatures._trusted(values[: starts[-1]], indices[: starts[-1]], starts, self.n_outputs(n_features))
 

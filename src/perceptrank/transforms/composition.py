@@ -80,6 +80,9 @@ class Composition(Transform):
             raise ValueError(f"{self.name} must be made of at least one transform")
         self._fit_together()
 
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        return self.largest_norm_after(math.inf, n_features, longest)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
 
@@ -166,9 +169,6 @@ class Chain(Composition):
             product = product * slopes
         return product
 
-    def largest_norm(self, n_features: int, longest: int) -> float:
-        return self.largest_norm_after(math.inf, n_features, longest)
-
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
         for part, width in self._widths(n_features):
             norm = part.largest_norm_after(norm, width, longest)
@@ -240,9 +240,6 @@ class Join(Composition, WritingTransform):
     def sources(self, n_features: int) -> Ints | None:
         known = [sources for part in self.parts if (sources := part.sources(n_features)) is not None]
         return np.concatenate(known) if len(known) == len(self.parts) else None
-
-    def largest_norm(self, n_features: int, longest: int) -> float:
-        return self.largest_norm_after(math.inf, n_features, longest)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
         return math.hypot(*(part.largest_norm_after(norm, n_features, longest) for part in self.parts))

@@ -91,15 +91,8 @@ class Lineage:
         """Return what a transform that is not linear makes of each, in their order, rising with it."""
         n = len(outputs.source)
         none = np.full(n, -1)
-        return outputs._replace(
-            factor=np.ones(n),
-            linear=np.zeros(n, bool),
-            spread=np.full(n, math.nan),
-            form=self.rename(outputs, describe),
-            curve=none,
-            column=none,
-            place=none,
-        )
+        known = outputs._replace(factor=np.ones(n), linear=np.zeros(n, bool), spread=np.full(n, math.nan))
+        return known._replace(form=self.rename(outputs, describe), curve=none, column=none, place=none)
 
     def split(self, outputs: Outputs, functions: Piecewise, describe: Callable[[Form], Form]) -> Outputs:
         """Return what a transform of several functions of each feature makes of them."""
@@ -109,9 +102,6 @@ class Lineage:
         before = self.forms[int(outputs.form[0])] if len(outputs.form) else RAW
         self.curves.append((functions, before))
         bent = self.bend(outputs, describe).take(column)
-        return bent._replace(
-            rises=np.full(len(column), functions.kind == "thermometer") & bent.rises,
-            curve=np.full(len(column), len(self.curves) - 1),
-            column=column,
-            place=place,
-        )
+        rises = np.full(len(column), functions.kind == "thermometer") & bent.rises
+        curve = np.full(len(column), len(self.curves) - 1)
+        return bent._replace(rises=rises, curve=curve, column=column, place=place)

@@ -14,7 +14,7 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import ParameterError, as_number, check_finite, check_flag, read_only
 from perceptrank.transforms.forms import Filling, Nodes
 from perceptrank.transforms.lineage import Form, Lineage, Outputs
-from perceptrank.transforms.transform import WritingTransform, check_width
+from perceptrank.transforms.transform import WritingTransform, learned_or_zeros
 
 Fill = Literal["mean", "zero"] | float
 Vectors: TypeAlias = tuple[Floats, Floats, FloatRows]  # counts, means, and three rows of scratch
@@ -76,7 +76,7 @@ class Missing(WritingTransform):
         if self.settings() != other.settings():
             raise ValueError(f"{self!r} and {other!r} differ in their settings")
         if len(other._counts):
-            counts, means = self._statistics(len(other._counts))
+            counts, means = learned_or_zeros(self._counts, self._means, len(other._counts))
             merge_means(counts, means, other._counts, other._means)
             _check_means(means)
             self._counts, self._means = counts, means
@@ -84,7 +84,7 @@ class Missing(WritingTransform):
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         learning = learning and self.learns
-        counts, means = self._statistics(X.shape[1])
+        counts, means = learned_or_zeros(self._counts, self._means, X.shape[1])
         if not self.learns:
             means[:] = 0.0 if self.fill == "zero" else self.fill
             if np.abs(means[0]) > np.finfo(X.dtype).max:
@@ -96,13 +96,6 @@ class Missing(WritingTransform):
                 check_finite(X, None, keep_missing=True)
                 _check_means(means)
             self._counts, self._means = counts, means
-
-    def _statistics(self, n_features: int) -> tuple[Floats, Floats]:
-        """Return copies of counts and means, or zeros if nothing was learned."""
-        if len(self._counts) == 0:
-            return np.zeros(n_features), np.zeros(n_features)
-        check_width(len(self._counts), n_features)
-        return self._counts.copy(), self._means.copy()
 
     def n_outputs(self, n_features: int) -> int:
         return 2 * n_features if self.indicator else n_features

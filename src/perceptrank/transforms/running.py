@@ -19,7 +19,7 @@ from perceptrank.transforms.standardizing import (
     invert_deviations,
     standardize_rows,
 )
-from perceptrank.transforms.transform import Transform, WritingTransform, check_width
+from perceptrank.transforms.transform import Transform, WritingTransform, learned_or_zeros
 
 Vectors: TypeAlias = tuple[Floats, Floats, FloatRows]  # mean, sum of squared deviations, and three rows of scratch
 
@@ -76,7 +76,7 @@ class RunningStandardizer(RunningScale, WritingTransform):
     def merge(self, other: RunningStandardizer) -> Self:
         self._check_kind(other)
         if other.count > 0:
-            mean, squares = self._moments(len(other._mean))
+            mean, squares = learned_or_zeros(self._mean, self._squares, len(other._mean))
             count = merge_moments(self.count, mean, squares, other.count, other._mean, other._squares)
             check_overflow(first_overflow(squares))
             self.count, self._mean, self._squares = count, mean, squares
@@ -84,19 +84,12 @@ class RunningStandardizer(RunningScale, WritingTransform):
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         learning = learning and not self.frozen
-        mean, squares = self._moments(X.shape[1])
+        mean, squares = learned_or_zeros(self._mean, self._squares, X.shape[1])
         vectors = mean, squares, np.empty((3, X.shape[1]))
         count = running_pass(read_only(X), read_only(offsets), learning, self.count, vectors, outputs, first)
         if learning and len(X):
             check_overflow(first_overflow(squares), X)
             self.count, self._mean, self._squares = count, mean, squares
-
-    def _moments(self, n_features: int) -> tuple[Floats, Floats]:
-        """Return copies of mean and squares, or zeros if nothing was learned."""
-        if len(self._mean) == 0:
-            return np.zeros(n_features), np.zeros(n_features)
-        check_width(len(self._mean), n_features)
-        return self._mean.copy(), self._squares.copy()
 
     def state(self) -> dict[str, Any]:
         return {

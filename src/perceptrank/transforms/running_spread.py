@@ -10,6 +10,7 @@ import numpy as np
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints, SparseArrays
 from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.kernels.fetching import AHEAD, at, fetch
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
@@ -18,7 +19,8 @@ from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.standardizing import RunningScale, check_overflow
 from perceptrank.transforms.transform import Transform, check_width
 
-COUNT, MEAN, SQUARES = range(3)
+WIDTH = 3
+COUNT, MEAN, SQUARES = range(WIDTH)
 LARGEST_VALUE = np.float64(1e146)
 
 
@@ -44,7 +46,7 @@ class RunningSpread(RunningScale):
         self.count = 0
         self.frozen = False
         # For each feature how often it was not 0, and then its mean and sum of squared deviations, side by side.
-        self._moments = np.zeros((0, 3))
+        self._moments = np.zeros((0, WIDTH))
 
     def sparse_form(self) -> Transform:
         return self
@@ -54,7 +56,7 @@ class RunningSpread(RunningScale):
         """Standard deviation of each feature."""
         n, mean, squares = self._moments.T
         count = max(self.count, 1)
-        return np.sqrt((squares + mean * mean * (n * ((count - n) / count))) / count)
+        return np.sqrt((squares + mean * mean * (n * ((count - n) * (1 / count)))) * (1 / count))
 
     def evaluate(self, X: Floats) -> Floats:
         if not self.count:
@@ -83,18 +85,23 @@ class RunningSpread(RunningScale):
         offsets = as_offsets(offsets, len(X))
         rows = X if isinstance(X, SparseFeatures) else SparseFeatures.from_dense(X)
         # Squares of larger values, times any number of documents, could overflow.
-        held = slice(rows.starts[0], rows.starts[-1])
-        too_large = rows.indices[held][~(np.abs(rows.values[held]) <= LARGEST_VALUE)]
-        check_overflow(int(too_large[0]) if len(too_large) else -1, X)
+        held = rows.values[rows.starts[0] : rows.starts[-1]]
+        if not max(held.max(initial=0.0), -held.min(initial=0.0)) <= LARGEST_VALUE:
+            first = int(np.argmin(np.abs(held) <= LARGEST_VALUE))
+            check_overflow(int(rows.indices[rows.starts[0] + first]), X)
         learning = learning and len(X) > 0
-        values = np.zeros(rows.n_nonzeros, rows.dtype)
         if learning and len(self._moments) == 0:
-            check_room(f"the spread of {rows.n_features} features", 3 * rows.n_features)
-            self._moments = np.zeros((rows.n_features, 3))
+            check_room(f"the spread of {rows.n_features} features", WIDTH * rows.n_features)
+            self._moments = np.zeros((rows.n_features, WIDTH))
+        values = np.empty(rows.n_nonzeros, rows.dtype)
         if len(self._moments):
             check_width(len(self._moments), rows.n_features)
-            spread_pass(rows.arrays, read_only(offsets), learning, float(self.count), self._moments, values)
+            spreads = np.empty(np.diff(rows.starts[offsets]).max(initial=0))
+            moments = self._moments.ravel()
+            spread_pass(rows.arrays, read_only(offsets), learning, float(self.count), moments, spreads, values)
             self.count += len(X) if learning else 0
+        else:
+            values[:] = 0.0
         scaled = rows.with_values(values)
         return scaled if isinstance(X, SparseFeatures) else scaled.toarray()
 
@@ -135,41 +142,54 @@ class RunningSpread(RunningScale):
             raise ValueError(f"means must be from -{most:g} to {most:g}, and squares of such deviations")
         if (count > 0) != (n_features > 0) or not isinstance(state["frozen"], bool):
             raise ValueError("count must be 0 if and only if there are no statistics, and frozen true or false")
-        check_room(f"the spread of {n_features} features", 3 * n_features)
-        moments = np.zeros((n_features, 3))
+        check_room(f"the spread of {n_features} features", WIDTH * n_features)
+        moments = np.zeros((n_features, WIDTH))
         moments[seen.astype(np.int64)] = np.transpose(rows)
         self.count, self.frozen, self._moments = count, state["frozen"], moments
 
 
-@helper
-def variance_of(moments: FloatRows, j: int, count: float) -> float:
-    """Return the variance of feature j over so many documents, those where it was 0 included."""
-    n, mean = moments[j, COUNT], moments[j, MEAN]
-    return (moments[j, SQUARES] + mean * mean * (n * ((count - n) / count))) / count
-
-
 @compiled
 def spread_pass(
-    X: SparseArrays, offsets: Ints, learning: bool, count: float, moments: FloatRows, scaled: Floats
+    X: SparseArrays, offsets: Ints, learning: bool, count: float, moments: Floats, spreads: Floats, scaled: Floats
 ) -> None:
-    """Divide every query's values by the deviations of all rows seen so far, its own included."""
+    """Divide every query's values by the deviations of all rows seen so far, its own included.
+
+    `moments` are those of the features one after the other. `spreads` has room for a number per non-zero of a query.
+    """
     values, indices, starts = X
     base = starts[0]
     for q in range(len(offsets) - 1):
         first, last = starts[offsets[q]], starts[offsets[q + 1]]
         if learning:
-            for k in range(first, last):
-                value = np.float64(values[k])
-                if value != 0.0:
-                    j = indices[k]
-                    moments[j, COUNT] += 1.0
-                    gap = value - moments[j, MEAN]
-                    moments[j, MEAN] += gap / moments[j, COUNT]
-                    moments[j, SQUARES] += gap * (value - moments[j, MEAN])
+            for i in range(offsets[q], offsets[q + 1]):
+                learn_row(X, i, moments)
             count += float(offsets[q + 1] - offsets[q])
+        share = 1.0 / count
         for k in range(first, last):
-            deviation = math.sqrt(variance_of(moments, indices[k], count))
-            scaled[k - base] = values[k] / deviation if deviation > 0.0 else 0.0
+            j = WIDTH * int(np.uint32(at(indices, k)))
+            n, mean = moments[j + COUNT], moments[j + MEAN]
+            spreads[np.uint64(k - first)] = moments[j + SQUARES] + mean * mean * (n * ((count - n) * share))
+        for k in range(last - first):  # apart, as it takes whole vectors at a time
+            deviation = math.sqrt(at(spreads, k) * share)
+            scaled[np.uint64(first - base + k)] = at(values, first + k) / deviation if deviation > 0.0 else 0.0
+
+
+@helper
+def learn_row(X: SparseArrays, i: int, moments: Floats) -> None:
+    """Add the non-zeros of row i to the moments; begin to fetch those that later rows need."""
+    values, indices, starts = X
+    ahead = min(AHEAD, len(indices) - starts[i + 1])
+    for k in range(starts[i], starts[i + 1]):
+        later = WIDTH * int(np.uint32(at(indices, k + ahead)))
+        fetch(moments, later)
+        fetch(moments, later + WIDTH - 1)
+        value = np.float64(at(values, k))
+        if value != 0.0:
+            j = WIDTH * int(np.uint32(at(indices, k)))
+            n, gap = moments[j + COUNT] + 1.0, value - moments[j + MEAN]
+            mean = moments[j + MEAN] + gap / n
+            moments[j + COUNT], moments[j + MEAN] = n, mean
+            moments[j + SQUARES] += gap * (value - mean)
 
 
 @compiled

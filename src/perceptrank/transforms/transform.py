@@ -23,19 +23,8 @@ from perceptrank.transforms.lineage import Form, Lineage, Outputs
 
 # What does the work of a transform, and what it answers about that to whoever exports and explains models.
 _WORK = ("apply", "learn_and_apply", "write", "write_columns")
-_ANSWERS = (
-    "label",
-    "unit",
-    "spread",
-    "affine",
-    "piecewise",
-    "filling",
-    "fold_weights",
-    "sum_with",
-    "evaluate",
-    "spreads",
-)
-_STRUCTURE = ("trace", "steps", "leaves", "add_nodes")
+_ANSWERS = ("label", "unit", "spread", "affine", "piecewise", "filling", "evaluate", "spreads")
+_STRUCTURE = ("fold_weights", "sum_with", "trace", "steps", "leaves", "add_nodes")
 
 
 class Transform(ABC):
@@ -432,6 +421,14 @@ def check_width(n_learned: int, n_features: int) -> None:
     """Raise if a transform has learned from another number of features."""
     if n_learned != n_features:
         raise ValueError(f"the transform was learned from {n_learned} features, got {n_features}")
+
+
+def learned_or_zeros(first: Floats, second: Floats, n_features: int) -> tuple[Floats, Floats]:
+    """Return copies of two statistics of each feature, or zeros if nothing was learned."""
+    if len(first) == 0:
+        return np.zeros(n_features), np.zeros(n_features)
+    check_width(len(first), n_features)
+    return first.copy(), second.copy()
 
 
 def in_turn(transforms: list[Transform]) -> list[Transform]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -93,16 +93,9 @@ class ClickOptions:
         """Return impressions of graded queries, and the settings in full."""
         n, policy = self.n or 10, self.policy or "none"
         user, of_user = self._user(self.grades or _count_grades(stream), n)
-        log = pr.clicks.scan_simulated_clicks(
-            stream,
-            user,
-            ranker=None if self.ranker is None else _NamedFeatures(self.ranker),
-            policy=policy,
-            n=n,
-            impressions=self.impressions,
-            shown_only=bool(self.shown_only),
-            seed=seed,
-        )
+        ranker = None if self.ranker is None else _NamedFeatures(self.ranker)
+        shown: dict[str, Any] = {"n": n, "impressions": self.impressions, "shown_only": bool(self.shown_only)}
+        log = pr.clicks.scan_simulated_clicks(stream, user, ranker=ranker, policy=policy, seed=seed, **shown)
         return log, {"user": self.name, **of_user, "top": n, "policy": policy, "seed": seed}
 
     def _user(self, grades: int, n: int) -> tuple["pr.clicks.User", dict[str, object]]:

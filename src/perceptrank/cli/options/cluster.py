@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.reading import ClickReading, Reading
 from perceptrank.cli.terminal.streams import complain
 
 CONNECTS = 30  # seconds that a scheduler has to answer
@@ -70,10 +70,9 @@ class Cluster:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sharing(Cluster):
-    """Options of learning from shards."""
+class Dealing(Cluster):
+    """Options of work on shards."""
 
-    epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over all shards; by default 5.")] = None
     shards: Annotated[
         int | None,
         typer.Option(
@@ -82,6 +81,13 @@ class Sharing(Cluster):
             "is a shard.",
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharing(Dealing):
+    """Options of learning from shards."""
+
+    epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over all shards; by default 5.")] = None
     keep_epochs: Annotated[
         Path | None,
         typer.Option(
@@ -90,9 +96,18 @@ class Sharing(Cluster):
     ] = None
 
 
-def check_files(reading: Reading) -> None:
+def options_for_counting(dealing: Dealing, reading: ClickReading) -> dict[str, Any]:
+    """Return what functions of `distributed` that count clicks take beside the files."""
+    reading = reading.of_impressions()
+    check_files(reading, may_be_logs=True)
+    if not reading.from_clicks:
+        return reading.options() | {"shards": dealing.shards}
+    return reading.options() | {"shards": dealing.shards, "queries": reading.queries, "report": reading.report}
+
+
+def check_files(reading: Reading, *, may_be_logs: bool = False) -> None:
     """Raise if there is something that workers cannot read."""
-    if getattr(reading, "from_clicks", False):
+    if getattr(reading, "from_clicks", False) and not may_be_logs:
         raise ValueError("logs of clicks are read as a whole: convert them to Parquet or a store for a cluster")
     if "-" in reading.files:
         raise ValueError("the files are read by every worker: standard input cannot be one")

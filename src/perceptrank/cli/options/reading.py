@@ -69,7 +69,7 @@ class Reading(Dialect):
             whole=self.whole,
             comments=self.comments,
             progress=bar,
-            report=self._report,
+            report=self.report,
             names=names,
             **self.options(),
         )
@@ -82,7 +82,8 @@ class Reading(Dialect):
             source = "standard input" if once[0] == "-" else once[0]
             raise ValueError(f"{option} reads the queries twice, which {source} does not allow: write a file first")
 
-    def _report(self, report: object) -> None:
+    def report(self, report: object) -> None:
+        """Print what was left out, once."""
         if not self.quiet:
             complain(str(report))
 
@@ -125,34 +126,34 @@ class ClickReading(Reading, ClickLogs):
 
     def of_impressions(self) -> "ClickReading":
         """Take the files for logs of clicks, unless they are stores or Parquet files that have places and clicks."""
-        return self if self.from_clicks or all(map(_has_columns, self.files)) else replace(self, from_clicks=True)
+        from perceptrank.io.sources import holds_impressions
+
+        return self if self.from_clicks or all(map(holds_impressions, self.files)) else replace(self, from_clicks=True)
 
     def opened(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None = None) -> "Blocks":
-        """Open logs of clicks, or files as others do; raise `ValueError` if an option does not apply to them."""
+        """Open logs of clicks, or files as others do."""
+        if not self.from_clicks:
+            return super().opened(bar, names)
+        files = self.files[0] if len(self.files) == 1 else self.files  # an address is no list
+        queries = self.queries[0] if self.queries and len(self.queries) == 1 else self.queries
+        read = pr.read_clicks if self.whole else pr.scan_clicks
+        return read(files, queries, progress=bar, report=self.report, **self.options())
+
+    def options(self) -> dict[str, Any]:
+        """Return what `scan_clicks` takes beside the files of logs, or `open_sources` beside others."""
+        options = super().options()
         if not self.from_clicks:
             for flag, value in (("--queries", self.queries), ("--first-place", self.first_place), ("--log", self.log)):
                 if value is not None:
                     raise ValueError(f"{flag} applies to logs of clicks only: give --clicks")
-            return super().opened(bar, names)
-        options = self.options()
+            return options
         columns = options.pop("columns")
         taken = {name: options.pop(name) for name in ("missing", "dtype", "feature_paths") if name in options}
         wrong = [*(options.keys() - {"sparse", "n_threads"}), *(columns.keys() - {"qid", "docid", "features"})]
         if wrong:
             raise ValueError(f"`{min(wrong)}` does not apply to logs of clicks")
         taken["feature_paths"] = taken["feature_paths"] or None
-        files = self.files[0] if len(self.files) == 1 else self.files  # an address is no list
-        queries = self.queries[0] if self.queries and len(self.queries) == 1 else self.queries
-        return (pr.read_clicks if self.whole else pr.scan_clicks)(
-            files,
-            queries,
-            first_place=self.first_place,  # type: ignore[arg-type]
-            progress=bar,
-            report=self._report,
-            **taken,
-            **columns,
-            **self._log_settings(),
-        )
+        return {"first_place": self.first_place, **taken, **columns, **self._log_settings()}
 
     def _log_settings(self) -> dict[str, Any]:
         """Return the settings of --log; several clicks make a list."""
@@ -171,21 +172,6 @@ class ClickReading(Reading, ClickLogs):
             else:
                 settings[name] = value
         return settings
-
-
-def _has_columns(file: str) -> bool:
-    """Tell if a file is a store, or a Parquet file with the columns of impressions."""
-    from perceptrank.io.paths import is_address, is_store
-    from perceptrank.io.sources import format_of
-
-    if is_address(file) or is_store(Path(file)):
-        return not is_address(file)
-    if file == "-" or format_of(file) != "parquet":
-        return False
-    from perceptrank.io.parquet_columns import column_names
-    from perceptrank.stream.columns import CLICKED, PLACE
-
-    return {PLACE, CLICKED} <= set(column_names(file))
 
 
 def _say_what_is_left_out(features: tuple[str, ...] | None, names: tuple[str, ...]) -> None:

@@ -41,7 +41,10 @@ def reported(options: Mapping[str, Any], *, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(_INTERRUPTED) from None
     except Exception as error:
-        message = _of_a_plugin(error) or (describe(error) if isinstance(error, _EXPECTED) else None)
+        from perceptrank.distributed.shards import ClusterError, ShardError
+
+        expected = (*_EXPECTED, ClusterError, ShardError)
+        message = _of_a_plugin(error) or (describe(error) if isinstance(error, expected) else None)
         if debug or message is None:
             raise
         if isinstance(error, OSError) and error.filename is None:

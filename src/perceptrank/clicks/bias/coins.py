@@ -4,8 +4,6 @@ Within the slot of a swap, or the first places of a shuffle, every place shows t
 are in proportion to its examination. Each policy needs a few sums per place, so any log can be streamed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The estimates without features: swaps, all pairs of places, each place against the first, and documents (EM)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Position bias with attractiveness from features: a logistic regression, fitted together with examination."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array

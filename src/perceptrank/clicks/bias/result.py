@@ -15,6 +15,10 @@ from perceptrank.kernels.arrays import Bools, Floats
 class PositionBias:
     """Examination of each place: how often users look at it, relative to the first; returned by `position_bias`.
 
+    Methods take:
+
+    - `plain`: a mapping from JSON.
+
     Attributes
     ----------
     examination : array of shape (places,)
@@ -82,15 +86,8 @@ class PositionBias:
         for k, value in enumerate(self.examination.tolist()):
             known = bool(self.identified[k])
             span = f"{self.low[k]:.3g} to {self.high[k]:.3g}" if known and k else "" if known else "not identified"
-            rows.append(
-                {
-                    "place": str(k + 1),
-                    "examination": f"{value:.3g}" if known else "",
-                    percent: span,
-                    "clicks": f"{self.clicks[k]:,.6g}",
-                    "shown": f"{self.shown[k]:,.0f}",
-                }
-            )
+            counts = {"clicks": f"{self.clicks[k]:,.6g}", "shown": f"{self.shown[k]:,.0f}"}
+            rows.append({"place": str(k + 1), "examination": f"{value:.3g}" if known else "", percent: span} | counts)
         return rows
 
     def sentences(self) -> list[str]:
@@ -125,12 +122,7 @@ class PositionBias:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> PositionBias:
-        """Return what `as_plain` was called on, as it was written to JSON.
-
-        Parameters
-        ----------
-        plain : mapping
-        """
+        """Return what `as_plain` was called on, as it was written to JSON."""
         places = plain["places"]
 
         def column(name: str) -> Floats:

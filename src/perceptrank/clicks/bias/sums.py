@@ -115,14 +115,8 @@ class PositionBiasSums:
     """Sums of a log, or of a part of it, that position bias is estimated from.
 
     Those of several parts can be added; how a log is split makes no difference. For swaps they are a few numbers per
-    place. Other methods count each document of a query at each place where it was seen.
-
-    Parameters
-    ----------
-    method : "auto", "swaps", "pairs", "pivot", "em" or "regression-em"
-        See `position_bias`.
-    places : int, optional
-        Number of places; default all that were shown.
+    place. Other methods count each document of a query at each place where it was seen. Parameters are those of
+    `position_bias`.
 
     Examples
     --------
@@ -194,11 +188,9 @@ class PositionBiasSums:
                 X, keys, queries = X[has_name], keys[has_name], queries[has_name]
                 at, clicks = at[has_name], clicks[has_name]
         self._documents.append(DocumentCounts.of(mix(queries, keys), queries, at, clicks, X))
-        sizes = [len(part.keys) for part in self._documents]
-        if sum(sizes[1:]) > max(sizes[0], _FEW_ROWS):
-            self._documents = [DocumentCounts.joined(self._documents)]
+        self._compact_if_long()
 
-    def __add__(self, other: PositionBiasSums) -> PositionBiasSums:
+    def __iadd__(self, other: PositionBiasSums) -> PositionBiasSums:
         if not isinstance(other, PositionBiasSums):
             return NotImplemented
         if (self.method, self.places) != (other.method, other.places):
@@ -206,13 +198,31 @@ class PositionBiasSums:
                 f"sums must be of the same method and places, got {self.method!r}, {self.places} and {other.method!r}, "
                 f"{other.places}"
             )
-        total = PositionBiasSums(self.method, self.places)
         for name in ("n_impressions", "n_random", "n_nameless", "n_far"):
-            setattr(total, name, getattr(self, name) + getattr(other, name))
-        total._shown, total._clicks = padded_sum(self._shown, other._shown), padded_sum(self._clicks, other._clicks)
-        total._coins = add_counts(self._coins, other._coins)
-        total._documents = [*self._documents, *other._documents]
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self._shown, self._clicks = padded_sum(self._shown, other._shown), padded_sum(self._clicks, other._clicks)
+        self._coins = add_counts(self._coins, other._coins)
+        self._documents += other._documents
+        self._compact_if_long()
+        return self
+
+    def __add__(self, other: PositionBiasSums) -> PositionBiasSums:
+        if not isinstance(other, PositionBiasSums):
+            return NotImplemented
+        total = PositionBiasSums(self.method, self.places)
+        total += self
+        total += other
         return total
+
+    def compact(self) -> None:
+        """Add up the rows of different blocks, so that the sums are as small as they can be."""
+        if self._documents:
+            self._documents = [DocumentCounts.joined(self._documents)]
+
+    def _compact_if_long(self) -> None:
+        sizes = [len(part.keys) for part in self._documents]
+        if sum(sizes[1:]) > max([*sizes[:1], _FEW_ROWS]):
+            self.compact()
 
     def estimate(self, confidence: float = 0.95) -> PositionBias:
         """Estimate position bias from the sums.
@@ -250,7 +260,7 @@ class PositionBiasSums:
     def _estimate(self, shown: Floats) -> tuple[str, Estimate, list[str]]:
         if self.method == "swaps":
             return "swaps", estimate_swaps(self._coins, shown), []
-        self._documents = [DocumentCounts.joined(self._documents)]
+        self.compact()
         documents = self._documents[0].up_to(len(shown))
         if self.method != "auto":
             return self.method, _OF_DOCUMENTS[self.method](documents, shown), []

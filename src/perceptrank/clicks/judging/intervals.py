@@ -6,8 +6,6 @@ probability θ_k a. The interval has all a for which neither P(C ≤ c) nor P(C 
 Clopper and Pearson's, the coverage is at least the confidence, whatever a is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

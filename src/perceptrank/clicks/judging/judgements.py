@@ -44,6 +44,11 @@ class Judgements:
     Arrays have one value for each document of each query that was shown: queries in the order of the log, the
     documents of a query by their estimates.
 
+    Methods take:
+
+    - `ratings`: "grade" or "estimate", what documents are rated by: those without one are left out;
+    - `library`: library of a data frame, "pandas" or "polars".
+
     Attributes
     ----------
     query, docid : Texts
@@ -129,12 +134,7 @@ class Judgements:
             yield dict(zip(_COLUMNS, values, strict=True))
 
     def rated(self, ratings: Ratings = "grade") -> list[tuple[str, str, float]]:
-        """Return (query, document, rating) of all that have one; raise `ValueError` if there are none.
-
-        Parameters
-        ----------
-        ratings : "grade" or "estimate"
-        """
+        """Return (query, document, rating) of all that have one; raise `ValueError` if there are none."""
         check_choice("ratings", ratings, get_args(Ratings))
         values = getattr(self, ratings)
         has_one = ~np.isnan(values)
@@ -157,12 +157,7 @@ class Judgements:
         return dict(counts.most_common())
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """Return a data frame with one row for each document of each query.
-
-        Parameters
-        ----------
-        library : "pandas" or "polars"
-        """
+        """Return a data frame with one row for each document of each query."""
         return make_frame({name: getattr(self, name) for name in _COLUMNS}, library)
 
     def to_stream(self, features: Blocks, ratings: Ratings = "estimate") -> QueryStream:

@@ -119,7 +119,7 @@ def judgements(
     1 0.51 (0.47 to 0.54) 2.0
     2 0.11 (0.09 to 0.13) 0.0
     """
-    bounds = _check_settings(model, thresholds, confidence, has_bias=bias is not None)
+    bounds = check_settings(model, thresholds, confidence, has_bias=bias is not None)
     known = None if bias is None else bias if isinstance(bias, PositionBias) else _as_bias(bias)
     sums, known = _count(streams, known, is_needed=model == "position")
     table = sums.table()
@@ -159,7 +159,7 @@ def judgements(
     )
 
 
-def _check_settings(model: str, thresholds: Sequence[float], confidence: float, *, has_bias: bool) -> tuple[float, ...]:
+def check_settings(model: str, thresholds: Sequence[float], confidence: float, *, has_bias: bool) -> tuple[float, ...]:
     """Return the thresholds as numbers; raise `ValueError` if an argument of `judgements` is invalid."""
     check_choice("model", model, get_args(ClickModel))
     check_confidence(confidence)

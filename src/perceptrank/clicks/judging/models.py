@@ -1,7 +1,5 @@
 """Models of clicks: each turns the sums of a log into an estimate for every document of every query."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple

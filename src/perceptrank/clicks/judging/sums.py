@@ -111,29 +111,42 @@ class JudgementSums:
             np.where(at == first, clicks, 0.0),
         )
         self._tables.append(_table(query[own], document, at, counts))
-        if sum(len(table.pair) for table in self._tables[1:]) > max(_FEW_ROWS, len(self._tables[0].pair)):
-            self._tables = [_joined(self._tables)]
+        self._compact_if_long()
+
+    def __iadd__(self, other: JudgementSums) -> JudgementSums:
+        if not isinstance(other, JudgementSums):
+            return NotImplemented
+        self.n_impressions += other.n_impressions
+        self.n_nameless += other.n_nameless
+        queries, documents = _number(self._queries, other._queries), _number(self._documents, other._documents)
+        self._tables += [
+            table._replace(query=queries[table.query], document=documents[table.document]) for table in other._tables
+        ]
+        self._compact_if_long()
+        return self
 
     def __add__(self, other: JudgementSums) -> JudgementSums:
         if not isinstance(other, JudgementSums):
             return NotImplemented
         total = JudgementSums()
-        total.n_impressions = self.n_impressions + other.n_impressions
-        total.n_nameless = self.n_nameless + other.n_nameless
-        for part in (self, other):
-            queries = _number(total._queries, part._queries)
-            documents = _number(total._documents, part._documents)
-            total._tables += [
-                table._replace(query=queries[table.query], document=documents[table.document]) for table in part._tables
-            ]
+        total += self
+        total += other
         return total
+
+    def compact(self) -> None:
+        """Add up the rows of different blocks, so that the sums are as small as they can be."""
+        self._tables = [_joined(self._tables)]
+
+    def _compact_if_long(self) -> None:
+        if sum(len(table.pair) for table in self._tables[1:]) > max(_FEW_ROWS, len(self._tables[0].pair)):
+            self.compact()
 
     def table(self) -> CountTable:
         """Return the counts by query, document and place; queries and documents by their number.
 
         Queries come in the order in which they were first seen, and so do documents.
         """
-        self._tables = [_joined(self._tables)]
+        self.compact()
         return self._tables[0]
 
     @property

@@ -1,7 +1,5 @@
 """Adversaries, whose clicks mislead, and mixtures of users."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -91,9 +89,8 @@ class MixedUser(User):
         return clicked, examined
 
     def _probabilities(self, grades: Floats) -> Floats:
-        return np.asarray(
-            sum(share * user._probabilities(grades) for share, user in zip(self.shares, self.users, strict=True))
-        )
+        pairs = zip(self.shares, self.users, strict=True)
+        return np.asarray(sum(share * user._probabilities(grades) for share, user in pairs))
 
 
 def contrary() -> User:

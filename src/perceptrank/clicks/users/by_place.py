@@ -116,19 +116,14 @@ def trust_bias(
 
     A document appears relevant with the probability of its attraction, a. If it is examined, the user clicks it with
     probability `trust` if it is relevant, and `mistake` if not. The probability of a click is thus affine in a:
-    ``examination (trust - mistake) a + examination mistake``.
+    ``examination (trust - mistake) a + examination mistake``. The other parameters are those of `position_based`.
 
     Parameters
     ----------
-    examination : sequence of float
-        Probability that each place is examined, from the first.
     trust : sequence of float
         Probability of a click on a relevant document that is examined, by place.
     mistake : sequence of float
         Probability of a click on another document that is examined, by place.
-    attraction : sequence of float, optional
-        Probability that a document is relevant, by grade; by default ``0.1 + 0.9 (2^g - 1) / 15`` for grades
-        g from 0 to 4.
 
     References
     ----------
@@ -150,14 +145,13 @@ def trust_bias(
 def ubm(examination: Sequence[npt.ArrayLike], *, attraction: Sequence[float] | None = None) -> User:
     """Return a user of the user browsing model: examination depends on the place and on the last place clicked.
 
+    The other parameters are those of `position_based`.
+
     Parameters
     ----------
     examination : sequence of sequences of float
         Row k, from 1, has the probabilities that place k is examined, if none of those above was clicked, and if the
         last one that was clicked is place 1, 2, …, k - 1: k probabilities.
-    attraction : sequence of float, optional
-        Probability of a click on an examined document, by grade; by default ``0.1 + 0.9 (2^g - 1) / 15`` for grades
-        g from 0 to 4.
 
     References
     ----------

@@ -1,7 +1,5 @@
 """Users who scan a list from the top until they stop: cascades and dynamic Bayesian networks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -36,7 +36,10 @@ class User(ABC):
     """A simulated user, made by `user`, `cascade`, `position_based`, `trust_bias`, `dbn`, `ubm` and others.
 
     Methods take the grades of a list in the order shown. A matrix holds several lists, one per row, padded with NaN:
-    the same random numbers are used as for one list after the other, so the results are the same too.
+    the same random numbers are used as for one list after the other, so the results are the same too. They take:
+
+    - `grades`: array of shape (places,) or (lists, places);
+    - `rng`: numpy.random.Generator.
 
     Examples
     --------
@@ -56,25 +59,11 @@ class User(ABC):
         return 0, 2
 
     def click(self, grades: npt.ArrayLike, rng: np.random.Generator) -> Ints:
-        """Return 1 for each place that is clicked, else 0.
-
-        Parameters
-        ----------
-        grades : array of shape (places,) or (lists, places)
-            Grades in the order shown; rows of a matrix are NaN from where a list ends.
-        rng : numpy.random.Generator
-        """
+        """Return 1 for each place that is clicked, else 0."""
         return self.respond(grades, rng).clicked
 
     def respond(self, grades: npt.ArrayLike, rng: np.random.Generator) -> Response:
-        """Return what is clicked and what is examined.
-
-        Parameters
-        ----------
-        grades : array of shape (places,) or (lists, places)
-            Grades in the order shown; rows of a matrix are NaN from where a list ends.
-        rng : numpy.random.Generator
-        """
+        """Return what is clicked and what is examined."""
         lists = as_lists("grades", grades)
         rng = np.random.default_rng(rng)
         clicked, examined = np.zeros(lists.values.shape, np.int64), np.zeros(lists.values.shape, np.int64)
@@ -95,13 +84,7 @@ class User(ABC):
         return draws[:, :per_list], draws[:, per_list:].reshape(n_lists, n_places, per_place)
 
     def probabilities(self, grades: npt.ArrayLike) -> Floats:
-        """Return the probability of a click at each place, exactly.
-
-        Parameters
-        ----------
-        grades : array of shape (places,) or (lists, places)
-            Grades in the order shown; rows of a matrix are NaN from where a list ends.
-        """
+        """Return the probability of a click at each place, exactly."""
         lists = as_lists("grades", grades)
         chances = np.zeros(lists.values.shape)
         for part in _parts(lists.values):

@@ -2,14 +2,13 @@
 
 import json
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from perceptrank.deploy.engines.float_model import LARGEST, FloatModel, FloatTerm
+from perceptrank.deploy.engines.float_model import LARGEST, Asked, FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTrees, next_float
 from perceptrank.io.engine_server import EngineError, EngineServer, Removal
@@ -95,21 +94,13 @@ class ElasticsearchModel(FloatModel):
         kind = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
         return f"{kind} {version['number']} at {server.address}"
 
-    def ask_scores(
-        self,
-        server: EngineServer,
-        names: list[str],
-        body: Callable[[Any], Any],
-        values: Any,
-        offsets: Ints,
-        *,
-        must_match: bool = False,
-    ) -> Floats:
+    def ask_scores(self, asked: Asked) -> Floats:
         """Return the scores that the plugin gives to documents, in an index and a feature store of their own.
 
         The names of both are new: nothing else of the server is read or changed. As no query may have a negative score,
         a feature with negative values is the difference of two.
         """
+        server, names, body, values, offsets, must_match = asked
         name = f"perceptrank-parity-{secrets.token_hex(8)}"
         is_split = (values < 0.0).any(axis=0)
         constants = [SHIFT_FEATURE] if self.shift.value else []

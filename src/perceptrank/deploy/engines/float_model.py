@@ -50,6 +50,17 @@ class FloatTerm(NamedTuple):
         return self.mean != 0.0 or self.spread != 1.0
 
 
+class Asked(NamedTuple):
+    """A question to a live engine: the scores of documents, whose float32 values are those of the names."""
+
+    server: EngineServer
+    names: list[str]
+    body: Callable[[Any], Any]  # makes the request's body for this target with other names
+    values: Any
+    offsets: Ints
+    must_match: bool = False  # features match documents whose value is 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class FloatModel(SumTarget):
     """A model with a weight per feature in float32, which may be standardised first; or with a tree per feature.
@@ -115,10 +126,8 @@ class FloatModel(SumTarget):
 
     def write(self, model: Folded | Additive) -> tuple[str, list[str]]:
         if self.part == "features":
-            body, notes = (
-                self._draft_of(model),
-                ["a draft: each feature is the field of its name; replace those that are made otherwise"],
-            )
+            notes = ["a draft: each feature is the field of its name; replace those that are made otherwise"]
+            body = self._draft_of(model)
         else:
             body, notes = self._weights_of(model) if is_linear(model) else self._trees_of(model)
         return json.dumps(body, indent=1) + "\n", notes
@@ -235,33 +244,18 @@ class FloatModel(SumTarget):
         server, names = self.server(), list(model.used)
         if not is_linear(model):
             trees, plain = self.trees(model), replace(self, shift=NO_SHIFT)
-            must_match = not trees.are_of_one_feature
-            return plain.ask_scores(
-                server, names, lambda target: target.tree_body(trees)[0], values, offsets, must_match=must_match
-            )
+            asked = Asked(server, names, lambda target: target.tree_body(trees)[0], values, offsets)
+            return plain.ask_scores(asked._replace(must_match=not trees.are_of_one_feature))
         terms = self.terms(model)
-        return self.ask_scores(server, names, lambda target: target.body(terms), values, offsets)
+        return self.ask_scores(Asked(server, names, lambda target: target.body(terms), values, offsets))
 
     @abstractmethod
     def ask_name(self, server: EngineServer) -> str:
         """Return the name and version of a live engine."""
 
     @abstractmethod
-    def ask_scores(
-        self,
-        server: EngineServer,
-        names: list[str],
-        body: Callable[[Any], Any],
-        values: Any,
-        offsets: Ints,
-        *,
-        must_match: bool = False,
-    ) -> Floats:
-        """Return the scores that a live engine gives to documents, whose float32 values are those of the names.
-
-        Nothing is left behind on the server. `body` makes the request's body for this target with other names. If
-        features must match, they do match documents whose value is 0.
-        """
+    def ask_scores(self, asked: Asked) -> Floats:
+        """Return the scores that a live engine gives; nothing is left behind on the server."""
 
     @abstractmethod
     def draft(self, names: list[str], fields: list[str]) -> Any:

@@ -37,11 +37,8 @@ class OnnxGraph(Target):
         weights, steps, bias = function.weights, merge_steps(function.transforms, width), ""
         if any(step.has_sum and not step.has_graph for step in function.transforms):
             folded, steps = fold_function(function), []
-            value, weights, bias = (
-                nodes.add("Sub", value, folded.offsets),
-                folded.weights,
-                nodes.constant([folded.bias]),
-            )
+            value, weights = nodes.add("Sub", value, folded.offsets), folded.weights
+            bias = nodes.constant([folded.bias])
             if folded.forest is not None:
                 bias = nodes.add("Add", folded.forest.add_nodes(nodes, "features"), bias)
         for transform, before in steps:

@@ -194,6 +194,5 @@ def _add_curve(parent: ET.Element, source: str, curve: ScoreCurve, *, has_steps:
     for place, height in enumerate(curve.heights):
         left = {"leftMargin": repr(curve.edges[place - 1])} if place else {}
         interval = ET.SubElement(bins, "DiscretizeBin", {"binValue": repr(height)})
-        ET.SubElement(
-            interval, "Interval", {"closure": "openClosed" if margins[place] else "openOpen", **left, **margins[place]}
-        )
+        closure = "openClosed" if margins[place] else "openOpen"
+        ET.SubElement(interval, "Interval", {"closure": closure, **left, **margins[place]})

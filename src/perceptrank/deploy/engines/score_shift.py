@@ -59,9 +59,8 @@ def make_shift(
                 f"{'have' if len(falling) > 1 else 'has'} a negative weight and no upper bound; give a number, or a "
                 "file whose documents should score at least 0"
             )
-        return _enough(
-            folded.constant - dropped, float(weights @ offsets), len(weights), "documents without negative features"
-        )
+        size = float(weights @ offsets)
+        return _enough(folded.constant - dropped, size, len(weights), "documents without negative features")
     least, size, documents = math.inf, 0.0, 0
     for X, scores in _score(shift, target, model, function):
         least = min(least, float(np.min(scores)) - dropped)

@@ -1,7 +1,6 @@
 """The learning-to-rank module of Apache Solr."""
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -10,7 +9,7 @@ from urllib.parse import quote, urlencode
 import numpy as np
 
 from perceptrank.deploy.engines.elasticsearch import in_place
-from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
+from perceptrank.deploy.engines.float_model import Asked, FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTrees
 from perceptrank.io.engine_server import EngineError, EngineServer, Removal
@@ -122,20 +121,12 @@ class SolrModel(FloatModel):
             raise EngineError(f"{server.address} does not tell its version: it is no core of Solr")
         return f"Solr {lucene['solr-spec-version']} at {server.address}"
 
-    def ask_scores(
-        self,
-        server: EngineServer,
-        names: list[str],
-        body: Callable[[Any], Any],
-        values: Any,
-        offsets: Ints,
-        *,
-        must_match: bool = False,
-    ) -> Floats:
+    def ask_scores(self, asked: Asked) -> Floats:
         """Return the scores that Solr gives to documents, which are put into an empty core and removed again.
 
         The server is a core or collection whose configuration has the query parser ltr.
         """
+        server, names, body, values, offsets, _ = asked
         n_present = _select(server, {"q": "{!lucene}*:*", "rows": "0"})["response"]["numFound"]
         if n_present:
             raise ValueError(

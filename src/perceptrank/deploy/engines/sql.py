@@ -155,11 +155,8 @@ class SqlQuery(SumTarget):
         if self.dialect == "duckdb":
             statement = self._over(text, quoted("documents"))
             with _duckdb().connect() as connection:
-                table = {
-                    place: np.arange(len(columns)),
-                    **dict(zip(names, np.ascontiguousarray(columns.T), strict=True)),
-                }
-                connection.register("documents", table)
+                table = dict(zip(names, np.ascontiguousarray(columns.T), strict=True))
+                connection.register("documents", {place: np.arange(len(columns)), **table})
                 rows = connection.execute(f"SELECT {quoted(self.score)} FROM ({statement}) ORDER BY {quoted(place)}")
                 return np.asarray(rows.fetchnumpy()[self.score], np.float64)
         statement = self._over(text, f"pg_temp.{quoted('documents')}")

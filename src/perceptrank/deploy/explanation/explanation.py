@@ -1,7 +1,5 @@
 """Explanations of models: weights in words and in raw units, importance, changes and contributions."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,6 +70,8 @@ class Explanation:
     Parameters that several methods take:
 
     - `top`, `n`: largest number of features, curves and changes.
+    - `width`: number of columns of a text.
+    - `path`: image file, whose suffix selects the format; this needs matplotlib (extra ``plot``).
     - `library`: library of a data frame, "pandas" or "polars", which must be installed.
 
     Attributes
@@ -233,25 +233,13 @@ class Explanation:
         }
 
     def text(self, *, width: int = 80, top: int = 20) -> str:
-        """Return the explanation as text for a terminal.
-
-        Parameters
-        ----------
-        width : int
-            Number of columns.
-        """
+        """Return the explanation as text for a terminal."""
         from perceptrank.deploy.explanation.text import explanation_text
 
         return explanation_text(self, width, top)
 
     def plot(self, path: Any, *, top: int = 12) -> None:
-        """Plot the explanation: curves of features in bins, or a bar for each of the most important features.
-
-        Parameters
-        ----------
-        path : path
-            Image file; the suffix selects the format. It needs matplotlib (extra ``plot``).
-        """
+        """Plot the explanation: curves of features in bins, or a bar for each of the most important features."""
         from perceptrank.deploy.explanation.plot import draw_explanation
 
         draw_explanation(self, path, top)

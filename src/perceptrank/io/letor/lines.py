@@ -22,6 +22,7 @@ from perceptrank.stream.texts import Texts
 # Blank lines, and comments that do not name a feature. There may be very many of them: matching some at a time bounds
 # the memory of a match. (Possessive quantifiers would, too, but Python gets them wrong before 3.11.5.)
 _SKIPPED = re.compile(rb"\s*(?:#(?![0-9]{1,7}:)[^\n]*\s*){0,1000}")
+_FIRST_DOCUMENTS = 64
 _DOCID = np.frombuffer(b"docid", np.uint8)
 
 
@@ -180,8 +181,13 @@ class LineParser:
 
     def widest(self, chunk: Chunk, *, sparse: bool = False) -> Widest:
         """Return the number of columns of the valid lines of a chunk."""
-        room = self.sparse_room(chunk) if sparse else self.dense_room(chunk, 0)
-        return _widest(chunk, self._run(chunk, room, True, self.settings.limit)[0])
+        limit, width = self.settings.limit, 0
+        if not sparse:  # columns that are known are parsed faster
+            first, _ = chunk.split(_FIRST_DOCUMENTS)
+            width = int(self._run(first, self.dense_room(first, 0), True, limit)[0][codes.WIDEST]) + 1
+            width = width if chunk.n_documents * width < chunk.n_bytes else 0
+        room = self.sparse_room(chunk) if sparse else self.dense_room(chunk, width)
+        return _widest(chunk, self._run(chunk, room, True, limit)[0])
 
     def dense_room(self, chunk: Chunk, width: int) -> DenseRoom:
         """Return arrays for the documents of a chunk; raise `MemoryError` if there is no memory for them."""

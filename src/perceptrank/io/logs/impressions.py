@@ -139,7 +139,7 @@ class ClickLog:
         report = counts.report(settings.kind, first_place, settings.first_place is None)
         if settings.report is not None:
             settings.report(report)
-        elif report.problems() or (report.detected and report.first_place == 0):
+        elif report.needs_a_look:
             warnings.warn(str(report), stacklevel=4)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,32 @@ class ClickReport:
         if self.first_place is not None:
             parts.append(f"positions count from {self.first_place}{' (detected)' if self.detected else ''}")
         return "; ".join([*parts, *self.problems()])
+
+    def __add__(self, other: ClickReport) -> ClickReport:
+        if not isinstance(other, ClickReport):
+            return NotImplemented
+        if self.kind != other.kind:
+            raise ValueError(f"reports must be of logs of one kind, got {self.kind} and {other.kind}")
+        places = {place for place in (self.first_place, other.first_place) if place is not None}
+        if len(places) == 2:
+            raise ValueError(
+                "positions count from 0 in one log, and from 1 in another: say `first_place`, or read them apart"
+            )
+        sizes: dict[str, Any] = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("impressions", "documents", "clicks", "repeated")
+        }
+        reasons: dict[str, Any] = {
+            name: dict(Counter(getattr(self, name)) + Counter(getattr(other, name)))
+            for name in ("dropped", "left_out", "noted")
+        }
+        place, detected = max(places, default=None), self.detected or other.detected
+        return ClickReport(self.kind, first_place=place, detected=detected, **sizes, **reasons)
+
+    @property
+    def needs_a_look(self) -> bool:
+        """Tell if there are problems, or positions were found to count from 0."""
+        return bool(self.problems()) or (self.detected and self.first_place == 0)
 
     def problems(self) -> list[str]:
         """Return what was left out, and what is worth a look, in words."""

@@ -1,21 +1,23 @@
-"""Tables with a delimiter, CSV and TSV, parsed chunk by chunk: by polars if it is installed, else by the module csv.
+"""Tables with a delimiter, CSV and TSV, parsed chunk by chunk: compiled, and what that refuses by the module csv.
 
-Chunks bound the memory, and tell which line is wrong: what polars refuses is parsed once more, as text.
+Chunks bound the memory, and tell which line is wrong.
 """
 
 import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.letor.filling import Pool, in_order
+from perceptrank.io.letor.words import PADDING
+from perceptrank.io.tables.cells import FEATURE, REFUSED, ROLE, TEXT, UNUSED, copy_texts, parse_cells
 from perceptrank.io.tables.chunks import CHUNK_BYTES, QUOTES, Chunk, Progress, read_chunks, read_head
 from perceptrank.io.tables.columns import (
     Format,
@@ -30,8 +32,13 @@ from perceptrank.io.tables.columns import (
 )
 from perceptrank.io.tables.document_table import FEATURE_LISTS, Document, DocumentTable, parse_pairs
 from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, is_number, parse_number
+from perceptrank.io.text import count_lines
 from perceptrank.stream.texts import Texts
 
+# Query ids, columns by their roles, and features.
+Parsed: TypeAlias = tuple[npt.NDArray[Any], dict[str, Any], npt.NDArray[Any]]
+
+SMALL_BYTES = 2**20  # of files that are read by the module csv before a parser would be compiled
 _DELIMITERS = ",;\t|"
 _SAMPLE = 200
 _THREADS = 2
@@ -47,6 +54,7 @@ class DelimitedTable:
 
     def __init__(self, path: str, format: Format, wanted: Wanted) -> None:
         self.path, self._wanted, self._quoted = path, wanted, format == "csv"
+        self._is_small = os.path.getsize(path) < SMALL_BYTES
         self._read_header()
         self._roles, guessed = find_roles(path, self.header, wanted)
         self.names: tuple[str, ...] = self._choose_features() if wanted.with_features else ()
@@ -128,18 +136,18 @@ class DelimitedTable:
             raise missing_column(self.path, column, self.header)
         qid = self._roles["qid"]
         for chunk in self._chunks(None):
-            if not has_polars():
+            parsed = self._parse_compiled(chunk, {"qid": qid, column: column}, {}, ())
+            if parsed is None:
                 cells = self._cells(chunk, [qid, column])
                 yield cells[qid], cells[column]
-                continue
-            frame = self._parse_texts(chunk, dict.fromkeys([qid, column], import_polars().String))
-            yield frame[qid].to_list(), frame[column].to_list()
+            else:
+                yield parsed[0].tolist(), [text or None for text in parsed[1][column].tolist()]
 
     def texts(self, names: list[str], progress: Progress | None = None) -> Iterator[Any]:
         """Read columns as data frames of texts."""
         for chunk in self._chunks(progress):
             self._check_quotes(chunk)
-            yield self._parse_texts(chunk, dict.fromkeys(names, import_polars().String))
+            yield self._parse_texts(chunk, names)
 
     def records(self) -> Iterator[list[list[str]]]:
         """Read the cells of all rows as they are, chunk by chunk."""
@@ -162,45 +170,65 @@ class DelimitedTable:
         def place(row: int, column: str) -> Place:
             return self._place(chunk, row, column)
 
-        if not has_polars():
-            return self._parse_cells(chunk, texts, numbers, place)
-        pl = import_polars()
-        number = pl.Float32 if self._wanted.dtype == np.float32 else pl.Float64
-        types = dict.fromkeys(texts.values(), pl.String) | dict.fromkeys(numbers.values(), pl.Float64)
-        types |= dict.fromkeys(self.names, number)
-        try:
-            frame = self._read_csv(chunk, types)
-        except (pl.exceptions.PolarsError, OverflowError):
-            frame = self._parse_texts(chunk, types)
-        qids = frame[texts.pop("qid")].to_numpy() if "qid" in texts else np.full(len(frame), None)
-        columns: dict[str, Any] = {column_of(role).name: as_texts(frame[name]) for role, name in texts.items()}
-        for role, name in numbers.items():
-            columns[column_of(role).name] = np.array(frame[name].to_numpy(), dtype=np.float64)
-        X = np.empty((len(qids), 0), self._wanted.dtype)
-        if self.names:
-            X = np.ascontiguousarray(frame[list(self.names)].to_numpy(order="c"), dtype=self._wanted.dtype)
+        parsed = self._parse_compiled(chunk, texts, numbers, self.names)
+        qids, columns, X = self._parse_cells(chunk, texts, numbers) if parsed is None else parsed
+        columns = {column_of(role).name: values for role, values in columns.items()}
         return Rows(self.path, place, qids, columns, X, self.names)
 
-    def _parse_cells(
-        self, chunk: Chunk, texts: dict[str, str], numbers: dict[str, str], place: Callable[[int, str], Place]
-    ) -> Rows:
-        """Parse a chunk without polars."""
+    def _parse_compiled(
+        self, chunk: Chunk, texts: dict[str, str], numbers: dict[str, str], names: tuple[str, ...]
+    ) -> Parsed | None:
+        """Parse the columns of roles and features; return None if there is anything that is rare, or little at all."""
+        if self._is_small:
+            return None
+        if not chunk.text.isascii():
+            self._decode(chunk.text, chunk.line)
+        begin, stop, quote = chunk.text.index(b"\n") + 1, len(chunk.text), ord('"') if self._quoted else -1
+        text = np.zeros(stop + 2 * PADDING, np.uint8)
+        text[PADDING:-PADDING] = np.frombuffer(chunk.text, np.uint8)
+        bounds = PADDING + begin, PADDING + stop
+        n = count_lines(text, *bounds)
+        kinds = np.full((len(self.header), 2), UNUSED)
+        for kind, chosen in ((FEATURE, names), (ROLE, numbers.values()), (TEXT, texts.values())):
+            for number, name in enumerate(chosen):
+                kinds[self.header.index(name)] = kind, number
+        X, values = np.empty((n, len(names)), self._wanted.dtype), np.empty((len(numbers), n))
+        spans = np.empty((len(texts), n, 2), np.int64)
+        n = parse_cells(text, *bounds, ord(self.delimiter), quote, kinds, (X, values, spans))
+        if n == REFUSED:
+            return None
+        columns: dict[str, Any] = {role: values[number, :n].copy() for number, role in enumerate(numbers)}
+        qids = np.full(n, None)
+        for role, own in zip(texts, spans[:, :n], strict=True):
+            content = np.empty(int((own[:, 1] - own[:, 0]).sum()), np.uint8)
+            starts = np.zeros(n + 1, np.int64)
+            n_runs = copy_texts(text, own, quote, content, starts)
+            copied = Texts._trusted(content[: starts[-1]], starts)
+            if role == "qid":
+                runs = own[:n_runs, 0]
+                ids = np.array([text or None for text in copied[runs].tolist()], dtype=object)
+                qids = np.repeat(ids, np.diff(runs, append=n))
+            else:
+                columns[role] = copied
+        return qids, columns, X[:n]
+
+    def _parse_cells(self, chunk: Chunk, texts: dict[str, str], numbers: dict[str, str]) -> Parsed:
+        """Parse the columns of roles and features by the module csv."""
         cells = self._cells(chunk, [*texts.values(), *numbers.values(), *self.names])
-        columns: dict[str, Any] = {}
-        for role, name in texts.items():
-            if role != "qid":
-                columns[column_of(role).name] = Texts([text or "" for text in cells[name]])
+        columns: dict[str, Any] = {
+            role: Texts([text or "" for text in cells[name]]) for role, name in texts.items() if role != "qid"
+        }
         for role, name in numbers.items():
-            columns[column_of(role).name] = self._numbers(chunk, name, cells[name], np.float64)
+            columns[role] = self._numbers(chunk, name, cells[name], np.float64)
         first = next(iter(cells.values()))
         qids = np.array(cells[texts["qid"]] if "qid" in texts else [None] * len(first), dtype=object)
         X = np.empty((len(first), len(self.names)), self._wanted.dtype)
         for j, name in enumerate(self.names):
             X[:, j] = self._numbers(chunk, name, cells[name], self._wanted.dtype)
-        return Rows(self.path, place, qids, columns, X, self.names)
+        return qids, columns, X
 
     def _cells(self, chunk: Chunk, names: list[str]) -> dict[str, list[str | None]]:
-        """Return the texts of columns without polars, None where there are none."""
+        """Return the texts of columns, None where there are none."""
         records = [cells for _, cells in self._whole_records(chunk)]
         return {
             name: [cells[j] or None for cells in records]
@@ -208,7 +236,7 @@ class DelimitedTable:
         }
 
     def _numbers(self, chunk: Chunk, name: str, texts: list[str | None], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return texts as numbers without polars."""
+        """Return texts as numbers."""
         values = np.empty(len(texts))
         for row, text in enumerate(texts):
             try:
@@ -224,34 +252,20 @@ class DelimitedTable:
         rule = f"{kinds.get(name, 'a feature')} must be a number (column {name!r})"
         return FormatError(self.path, place.line, place.column, f"{rule}, got {place.text[:80]!r}")
 
-    def _read_csv(self, chunk: Chunk, types: dict[str, Any]) -> Any:
-        """Parse a chunk, whose header numbers the columns; all of them, or polars would take rows that are too long."""
-        pl = import_polars()
-        names = self.header
-        frame = pl.read_csv(
-            chunk.text,
-            schema={str(j): types.get(name, pl.String) for j, name in enumerate(names)},
-            separator=self.delimiter,
-            quote_char='"' if self._quoted else None,
-        )
-        frame.columns = names
-        return frame.select([name for name in names if name in types])
-
-    def _parse_texts(self, chunk: Chunk, types: dict[str, Any]) -> Any:
-        """Parse a chunk that has more than numbers: spaces, words for missing values, truths, or errors."""
+    def _parse_texts(self, chunk: Chunk, names: list[str]) -> Any:
+        """Parse columns as texts, by polars; all of them, or it would take rows that are too long."""
         pl = import_polars()
         try:
-            frame = self._read_csv(chunk, dict.fromkeys(types, pl.String))
+            frame = pl.read_csv(
+                chunk.text,
+                schema={str(j): pl.String for j in range(len(self.header))},
+                separator=self.delimiter,
+                quote_char='"' if self._quoted else None,
+            )
         except (pl.exceptions.PolarsError, OverflowError) as error:
             raise self._malformed(chunk, error) from None
-        for name, kind in types.items():
-            if kind == pl.String:
-                continue
-            numbers, wrong = parse_words(frame[name], kind)
-            if wrong.any():
-                raise self._no_number(chunk, cast(int, wrong.arg_max()), name)
-            frame = frame.with_columns(numbers.alias(name))
-        return frame
+        frame.columns = self.header
+        return frame.select(names)
 
     def _sample_of(self, name: str) -> list[str]:
         """Return the first values of a column, without those that are missing."""
@@ -283,7 +297,7 @@ class DelimitedTable:
             raise FormatError(self.path, line, 1, f"cells must be as CSV has them: {problem}") from None
 
     def _place(self, chunk: Chunk, row: int, column: str) -> Place:
-        """Find a cell; blank lines are rows to polars, and to the module csv."""
+        """Find a cell; blank lines are rows."""
         j = self.header.index(column) if column in self.header else 0
         line, cells = next(islice(self._records(chunk), row + 1, None), (chunk.line, []))  # after the header
         return Place(line, j + 1, cells[j] if j < len(cells) else "")
@@ -347,15 +361,6 @@ def as_texts(column: Any) -> Texts:
     np.cumsum(filled.str.len_bytes().to_numpy(), out=starts[1:])
     content = filled.str.join("").item() if len(filled) else ""
     return Texts._trusted(np.frombuffer(content.encode(), np.uint8), starts)
-
-
-def has_polars() -> bool:
-    """Tell if polars can be imported; what is read without it is the same, and slower."""
-    try:
-        import_polars()
-    except ImportError:
-        return False
-    return True
 
 
 def import_polars() -> Any:

@@ -72,7 +72,7 @@ def read_table(
     ----------
     paths : path or several of them
         Tables with the grades, plain or compressed. Their format is told by the suffix, ``.csv``, ``.tsv``, ``.jsonl``
-        (``.ndjson``), ``.qrels`` or ``.run``, else by the first line. The extra ``tables`` reads CSV and TSV faster.
+        (``.ndjson``), ``.qrels`` or ``.run``, else by the first line.
     feature_paths : path or several of them, optional
         Tables with the features, if they are not in the first ones. JSON lines may be feature logs of Elasticsearch,
         OpenSearch or Solr, as hits or as whole responses, with the query beside them; or the requests of an

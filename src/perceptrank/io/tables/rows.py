@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -91,14 +92,17 @@ def parse_number(text: str) -> float:
     (0.5, 1.0, nan, 1000.0)
     """
     word = text.strip()
+    if not word:
+        return math.nan
+    if word.isascii() and "_" not in word:  # others too are numbers to Python
+        with suppress(ValueError):
+            return float(word)
     lower = word.lower()
     if lower in MISSING_WORDS:
         return math.nan
     if lower in TRUTHS:
         return TRUTHS[lower]
-    if "_" in word or not word.isascii():  # which Python takes for numbers, and others do not
-        raise ValueError(f"not a number: {text!r}")
-    return float(word)
+    raise ValueError(f"not a number: {text!r}")
 
 
 def is_number(text: str) -> bool:

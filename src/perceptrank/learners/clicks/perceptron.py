@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -15,7 +16,7 @@ from perceptrank.learners.clicks.click_learner import ClickLearner
 from perceptrank.learners.clicks.lists import N_PLACES, Counts, List, click_pass, keep_scores, swap_share
 from perceptrank.learners.model import Model
 from perceptrank.learners.starting import Beginning
-from perceptrank.learners.tally import UPDATES, Block, Iterates
+from perceptrank.learners.tally import NEGATIVE, POSITIVE, UPDATES, Block, Iterates
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.transforms.transform import TransformLike
@@ -162,6 +163,28 @@ class ClickPerceptron(ClickLearner):
         """Return clicks and showings per place, evidence, and what stands for production, at the start."""
         return super().extra_state(n_features) | {"evidence": np.zeros(2), "production": np.array([-1.0, 1.0])}
 
+    def correct_mixture(self, mixture: Model, before: Model, after: Sequence[Model]) -> None:
+        """Make weights and counts those of one pass over all shards: sums, as no step depends on the weights.
+
+        Parameters
+        ----------
+        mixture, before, after
+            The mean of what shards have learned, what they began with, and what each of them has learned.
+        """
+        for name in ("place_clicks", "place_shown", "evidence"):
+            kept = before.more[name] if before.has_begun else 0.0
+            mixture.more[name][:] = kept + sum(model.more[name] - kept for model in after)
+        start = _from_clicks(before) if before.has_begun else np.zeros(len(mixture.weights))
+        weights = start + sum(_from_clicks(model) - start for model in after)
+        if len(signs := mixture.signs):
+            weights[((signs == POSITIVE) & (weights < 0.0)) | ((signs == NEGATIVE) & (weights > 0.0))] = 0.0
+        if self.production is not None:
+            production, norm = mixture.more["production"], float(np.linalg.norm(weights))
+            share = trusted(mixture.tally[UPDATES], mixture.more["evidence"]) / self.evidence
+            production[WEIGHT] = norm / max(share, SMALLEST_SHARE) if norm > 0.0 else production[WEIGHT]
+            weights[round(production[PLACE])] += production[WEIGHT]
+        mixture.weights[:] = weights
+
     def _beginning(self) -> Beginning:
         if self.initial_weights is not None:
             rule = "must be None: give a feature that has the score of the ranker to start from, as `production`"
@@ -182,3 +205,11 @@ class ClickPerceptron(ClickLearner):
                 raise TypeError("`production` needs dense features: to_dense() makes a stream dense")
             state.more["production"][PLACE] = np.argmax(state.weights)
         return super()._pass(state, X, relevance, offsets, predicted, masses)
+
+
+def _from_clicks(model: Model) -> Floats:
+    """Return the weights without production."""
+    weights, (place, weight) = np.array(model.weights), model.more["production"]
+    if place >= 0:
+        weights[int(place)] -= weight
+    return weights

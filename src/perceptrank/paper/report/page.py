@@ -13,6 +13,7 @@ from perceptrank.evaluation.html_page import Section, html_page
 from perceptrank.evaluation.plots import Chart, check_drawable, draw
 from perceptrank.io.atomic import check_writable, write_atomically
 from perceptrank.paper.report import sections
+from perceptrank.paper.report.clicks_figure import clicks_figure
 from perceptrank.paper.report.findings import findings
 from perceptrank.paper.report.plane_figure import Plane
 from perceptrank.paper.report.walkthrough_figure import describe, ranking_drawing
@@ -76,6 +77,7 @@ def make_page(result: Reproduction, version: str) -> str:
     for k, stream in enumerate(real, start=1):
         parts.append(Section(f"set-{k}", stream.trials.source.name, sections.real_section(stream, place)))
         place += len(stream.charts)
+    parts.append(Section("clicks", "Learning from clicks", _clicks(result, place)))
     if compared := sections.paper_section(result):
         parts.append(Section("paper", "Comparison with the paper", compared))
     parts.append(Section("settings", "Settings", sections.settings_section(result, version)))
@@ -100,6 +102,17 @@ def _losses(result: Reproduction) -> str:
         "are revealed. The listwise perceptron, which has no learning rate to tune, is added to the paper’s algorithms "
         f"and its baseline ListNet. The separable stream: {escape(about)}.{runs}</p>"
         f"{sections.figure(result.streams[0].charts[0], 2)}{findings(result)}"
+    )
+
+
+def _clicks(result: Reproduction, place: int) -> str:
+    """Format what two learners make of the same clicks, from the figure of this number on."""
+    return (
+        "<p>The paper learns from grades. A shop has clicks, and what stands at the top is clicked more, whatever it "
+        "is. So a learner that takes clicks as grades learns to like what today’s ranker likes. If a coin swaps "
+        "neighbours, both orders are shown equally often, and the better product wins. A learner of clicks uses "
+        "that.</p>"
+        f"{clicks_figure(result.shop, place)}{sections.figure(result.clicks_chart, place + 1)}"
     )
 
 

@@ -1,6 +1,5 @@
 "use strict";
-(() => {
-  const walk = document.querySelector("figure.walk");
+document.querySelectorAll("figure.walk").forEach(walk => {
   const rounds = [...walk.querySelectorAll(".round")];
   const slider = walk.querySelector("input");
   const [before, after] = walk.querySelectorAll("button");
@@ -23,4 +22,4 @@
   walk.querySelector(".steps").hidden = false;
   walk.classList.add("live");
   show(Number(slider.getAttribute("value")));  // a reloaded page may have kept another
-})();
+});

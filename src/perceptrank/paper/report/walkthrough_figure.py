@@ -22,7 +22,7 @@ def drawing(width: int, height: int, label: str, parts: list[str]) -> str:
     return f'<svg class="drawn" {size} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 
-_WIDTH, _TOP, _ROW, _CARD = 560, 58, 46, 38
+_WIDTH, TOP, ROW, CARD = 560, 58, 46, 38
 _LEFT, _RIGHT, _CARD_WIDTH = 44, 420, 138  # of the two columns of cards
 _MIDDLE, _BAR = 278, 38  # where moves are 0, and the length of the longest
 _SLOPES = 362  # where lines to the new places begin
@@ -35,7 +35,7 @@ def letter(i: int) -> str:
 
 def ranking_drawing(shown: Round, longest_move: float) -> str:
     """Draw the documents as ranked, with wrong pairs and moves, and as ranked again."""
-    height = _TOP + _ROW * len(shown.grades)
+    height = TOP + ROW * len(shown.grades)
     after = {int(i): place for place, i in enumerate(shown.ranked_again)}
     parts = [
         text(_LEFT, 18, "ranked", "head"),
@@ -47,20 +47,20 @@ def ranking_drawing(shown: Round, longest_move: float) -> str:
         parts.append(text(_MIDDLE, 18, "the update", "head", "middle"))
         parts.append(text(_MIDDLE - 6, 38, "lowers", "down", "end"))
         parts.append(text(_MIDDLE + 6, 38, "raises", "up"))
-        parts.append(f'<path class="zero" d="M{_MIDDLE} {_TOP - 6}V{height - 6}"/>')
+        parts.append(f'<path class="zero" d="M{_MIDDLE} {TOP - 6}V{height - 6}"/>')
     else:
         parts.append(text(_MIDDLE, 18, "no update", "head", "middle"))
     outranked = {i for i, _ in shown.mistakes}
     places = {int(i): place for place, i in enumerate(shown.ranked)}
-    parts += [_arc(places[j], places[i]) for i, j in shown.mistakes]
+    parts += [arc(_LEFT, places[j], places[i]) for i, j in shown.mistakes]
     still_wrong = {i for i, _ in wrong_pairs(shown.ranked_again, shown.grades)}
     for place, i in enumerate(map(int, shown.ranked)):
-        y, new = _TOP + _ROW * place, _TOP + _ROW * after[i]
+        y, new = TOP + ROW * place, TOP + ROW * after[i]
         parts.append(_card(shown, i, place, _LEFT, shown.X @ shown.before, is_wrong=i in outranked))
         if shown.mistakes:
-            parts.append(_move(shown.moves[i] / longest_move, shown.moves[i], y + _CARD / 2))
+            parts.append(_move(shown.moves[i] / longest_move, shown.moves[i], y + CARD / 2))
         moved = "" if place == after[i] else " moved"
-        parts.append(f'<path class="link{moved}" d="{_slope(y + _CARD / 2, new + _CARD / 2)}"/>')
+        parts.append(f'<path class="link{moved}" d="{_slope(y + CARD / 2, new + CARD / 2)}"/>')
         card = _card(shown, i, after[i], _RIGHT, shown.X @ shown.after, is_wrong=i in still_wrong)
         parts.append(f'<g class="settle" style="--from:{y - new}px">{card}</g>')
     return drawing(_WIDTH, height, f"The query as ranked, and as ranked after the update. {describe(shown)}", parts)
@@ -72,15 +72,19 @@ def _slope(y1: float, y2: float) -> str:
 
 
 def _card(shown: Round, i: int, place: int, x: float, scores: Floats, *, is_wrong: bool) -> str:
-    y, grade = _TOP + _ROW * place, int(shown.grades[i])
-    middle = y + _CARD / 2
-    kind = "card wrong" if is_wrong else "card"
+    score = text(x + _CARD_WIDTH - 10, TOP + ROW * place + CARD / 2 + 5, _score(scores[i]), "score", "end")
+    return card(x, place, _CARD_WIDTH, letter(i), int(shown.grades[i]), is_wrong=is_wrong) + score
+
+
+def card(x: float, place: int, width: float, name: str, grade: int, *, is_wrong: bool) -> str:
+    """Draw a document at a place of a column: its name and its grade."""
+    y = TOP + ROW * place
+    middle = y + CARD / 2
     return (
-        f'<rect class="{kind}" x="{x}" y="{y}" width="{_CARD_WIDTH}" height="{_CARD}" rx="7"/>'
-        f"{text(x + 12, middle + 6, letter(i), 'letter')}"
+        f'<rect class="card{" wrong" if is_wrong else ""}" x="{x}" y="{y}" width="{width}" height="{CARD}" rx="7"/>'
+        f"{text(x + 12, middle + 6, name, 'letter')}"
         f'<circle class="g{grade}" cx="{x + 50}" cy="{middle}" r="13"/>'
         f"{text(x + 50, middle + 5, str(grade), f'on{grade}', 'middle')}"
-        f"{text(x + _CARD_WIDTH - 10, middle + 5, _score(scores[i]), 'score', 'end')}"
     )
 
 
@@ -88,11 +92,11 @@ def _score(value: float) -> str:
     return f"{value:z.1f}".replace("-", "−")
 
 
-def _arc(upper: int, lower: int) -> str:
-    """Join a document with a higher-graded one further down."""
-    y1, y2 = _TOP + _ROW * upper + _CARD / 2, _TOP + _ROW * lower + _CARD / 2
-    out = _LEFT - 14 - 24 * min(1.0, (lower - upper) / 4)
-    return f'<path class="arc" d="M{_LEFT - 4} {y1}C{out} {y1} {out} {y2} {_LEFT - 4} {y2}"/>'
+def arc(left: float, upper: int, lower: int) -> str:
+    """Join a document of a column of cards with a higher-graded one further down."""
+    y1, y2 = TOP + ROW * upper + CARD / 2, TOP + ROW * lower + CARD / 2
+    out = left - 14 - 24 * min(1.0, (lower - upper) / 4)
+    return f'<path class="arc" d="M{left - 4} {y1}C{out} {y1} {out} {y2} {left - 4} {y2}"/>'
 
 
 def _move(share: float, value: float, y: float) -> str:

@@ -155,8 +155,7 @@ class Access:
             return ""
         if kind.lower() != "bearer" or not text:
             raise UnauthorizedError(
-                "this service needs a token",
-                f"send the header Authorization: Bearer TOKEN, or {_ADVICE}",
+                "this service needs a token", f"send the header Authorization: Bearer TOKEN, or {_ADVICE}"
             )
         digest = sha256(text.strip().encode("utf-8", "replace")).hexdigest()
         # All of them are compared, so that the time tells nothing.

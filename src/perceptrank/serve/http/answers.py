@@ -87,14 +87,8 @@ async def feedback(backend: Backend, request: Request) -> Response:
     """Answer one ranking or several."""
 
     def take(ranker: ServedRanker, answer: Any, together: list[Answer] | None) -> "Future[Acknowledgement]":
-        return ranker.feedback(
-            answer.ranking_id,
-            answer.grades,
-            event_id=answer.event_id,
-            weight=answer.weight,
-            omit=answer.omit_ungraded,
-            together=together,
-        )
+        given = {"event_id": answer.event_id, "weight": answer.weight, "omit": answer.omit_ungraded}
+        return ranker.feedback(answer.ranking_id, answer.grades, **given, together=together)
 
     return await _take_answers(backend, request, FeedbackBody, take)
 
@@ -104,14 +98,8 @@ async def clicks(backend: Backend, request: Request) -> Response:
     """Say what was clicked in one ranking or several."""
 
     def take(ranker: ServedRanker, answer: Any, together: list[Answer] | None) -> "Future[Acknowledgement]":
-        return ranker.clicks(
-            answer.ranking_id,
-            answer.clicks,
-            examined=answer.examined,
-            more=answer.more,
-            event_id=answer.event_id,
-            together=together,
-        )
+        given = {"examined": answer.examined, "more": answer.more, "event_id": answer.event_id}
+        return ranker.clicks(answer.ranking_id, answer.clicks, **given, together=together)
 
     return await _take_answers(backend, request, ClicksBody, take)
 
@@ -137,13 +125,7 @@ async def _take_answers(
 
 
 @endpoint(
-    "POST",
-    "/learn",
-    "feedback",
-    request=LearnRequest,
-    response=Acknowledgement,
-    takes_several=True,
-    takes_lines=True,
+    "POST", "/learn", "feedback", request=LearnRequest, response=Acknowledgement, takes_several=True, takes_lines=True
 )
 async def learn(backend: Backend, request: Request) -> Response:
     """Learn from a query and its answer, or from JSON lines of them."""
@@ -151,14 +133,9 @@ async def learn(backend: Backend, request: Request) -> Response:
 
     def take(content: bytes, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
         query = decode_query(LearnRequest, content, ranker.current) or decode(LearnRequest, content)
-        return ranker.learn(
-            query.documents,
-            query.grades,
-            event_id=query.event_id or uuid.uuid4().hex,
-            weight=query.weight,
-            omit=query.omit_ungraded,
-            together=together,
-        )
+        event_id = query.event_id or uuid.uuid4().hex
+        given: dict[str, Any] = {"event_id": event_id, "weight": query.weight, "omit": query.omit_ungraded}
+        return ranker.learn(query.documents, query.grades, **given, together=together)
 
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/x-ndjson", "application/jsonl"):

@@ -55,14 +55,7 @@ def make_app(
         await asyncio.to_thread(live.close)
         await asyncio.to_thread(service.close)
 
-    app = _App(
-        title="perceptrank",
-        version=__version__,
-        docs_url=None,
-        redoc_url=None,
-        lifespan=lifespan,
-        redirect_slashes=False,
-    )
+    app = _App(lifespan=lifespan)
     app.state.live = live = Live(service)
     log = AccessLog(with_bodies=log_features) if access_log or log_features else None
     backend = Backend(service, access, Metrics(service, access), limits or Limits(), log)
@@ -85,20 +78,17 @@ def make_app(
         for path in endpoint.paths:
             # Those of probes are not traced.
             add(path, endpoint.method, endpoint.scope, partial(run, backend), is_traced=endpoint.of_ranker)
-    for path, scope, handle in Page(
-        live, service, access.allows
-    ).paths():  # which are not part of the interface that is promised
+    pages = Page(live, service, access.allows)  # which are not part of the interface that is promised
+    for path, scope, handle in pages.paths():
         add(path, "GET", scope, handle)
     app.openapi = lambda: describe(ENDPOINTS)  # type: ignore[method-assign]
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        known: ServiceError
         path = request.scope["path"][:200]
+        known: ServiceError = UnknownError(f"there is nothing at {path}", "see /openapi.json")
         if error.status_code == 405:
             known = NotAllowedError(f"{request.method} is not a method of {path}", "see /openapi.json")
-        else:
-            known = UnknownError(f"there is nothing at {path}", "see /openapi.json")
         return respond_error(known, dict(error.headers or {}))
 
     return app
@@ -137,7 +127,9 @@ class _App(FastAPI):
     """An application that answers paths without variable parts at once, and routes other requests."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(
+            title="perceptrank", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False, **settings
+        )
         self.answers: dict[tuple[str, str], ASGIApp] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

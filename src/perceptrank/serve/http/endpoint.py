@@ -13,13 +13,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from perceptrank.serve.errors import (
-    InvalidRequestError,
-    RateLimitedError,
-    ServiceError,
-    TooLargeError,
-    TooSlowError,
-)
+from perceptrank.serve.errors import InvalidRequestError, RateLimitedError, ServiceError, TooLargeError, TooSlowError
 from perceptrank.serve.http.access import Access
 from perceptrank.serve.http.log_lines import AccessLog
 from perceptrank.serve.http.metrics import Metrics

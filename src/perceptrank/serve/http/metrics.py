@@ -20,14 +20,14 @@ from perceptrank.serve.service import Service
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
 
-class _Rankers(Collector):
-    """The state of all rankers, asked for when the metrics are."""
+class _State(Collector):
+    """The state of all rankers, and the times at which tokens expire and were used, asked for when the metrics are."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service, self._access = service, access
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of all rankers."""
+        """Yield the metrics of all rankers and tokens."""
         about = {
             "model_version": (GaugeMetricFamily, "Number of the last log entry that was learned"),
             "answers": (CounterMetricFamily, "Answers that were logged"),
@@ -47,16 +47,6 @@ class _Rankers(Collector):
                 if key in status:
                     family.add_metric([name], float(status[key]))
             yield family
-
-
-class _Tokens(Collector):
-    """Times at which tokens expire and were used, asked for when the metrics are."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of all tokens."""
         expires = GaugeMetricFamily("perceptrank_token_expires_seconds", "Unix time", labels=["token"])
         used = GaugeMetricFamily("perceptrank_token_last_used_seconds", "Unix time", labels=["token"])
         for token in self._access.tokens:
@@ -73,8 +63,7 @@ class Metrics:
     def __init__(self, service: Service, access: Access) -> None:
         self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._registry = CollectorRegistry()
-        self._registry.register(_Rankers(service))
-        self._registry.register(_Tokens(access))
+        self._registry.register(_State(service, access))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self._requests = Counter(

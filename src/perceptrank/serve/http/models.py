@@ -17,10 +17,7 @@ from perceptrank.serve.errors import InvalidRequestError, UnknownError
 from perceptrank.serve.http.endpoint import Backend, endpoint, exactly_one, respond
 
 Version = Annotated[float, Meta(ge=1, multiple_of=1)]  # JSON has no integers: 1.0 is 1
-_SAVED = {
-    "required": ["format", "version"],
-    "properties": {"format": {"const": FORMAT}, "version": {"const": VERSION}},
-}
+_SAVED = {"required": ["format", "version"], "properties": {"format": {"const": FORMAT}, "version": {"const": VERSION}}}
 ModelDocument = Annotated[dict[str, Any], Meta(extra_json_schema=_SAVED)]
 
 

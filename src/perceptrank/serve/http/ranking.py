@@ -72,9 +72,8 @@ def _whole(number: float) -> int:
 def _contributions(ranked: Ranked) -> dict[str, dict[str, float]]:
     """Return what each feature adds to the score of each document."""
     arranged = ranked.arranged
-    query = QueryStream.from_arrays(
-        arranged.X, np.zeros(len(arranged.ids)), feature_names=arranged.names, missing="keep"
-    )
+    zeros = np.zeros(len(arranged.ids))
+    query = QueryStream.from_arrays(arranged.X, zeros, feature_names=arranged.names, missing="keep")
     try:
         contributions = explain(ranked.learner).contributions(query)
     except (ValueError, AttributeError) as error:  # the latter from models that do not rank by weights

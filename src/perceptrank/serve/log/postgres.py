@@ -35,6 +35,9 @@ _ROWS = 256  # entries that are read at once
 _BYTES = 2**26  # of records that are sent at once: a message of PostgreSQL's protocol has at most 2**30
 _LOCK_SECONDS = 5.0  # for the server to notice that an earlier service was killed
 
+_ADD_EVENTS: LiteralString = (
+    "INSERT INTO perceptrank.events SELECT %s, * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[])"
+)
 # So that a server or a network that is gone is noticed, here and there, before an answer has waited for too long.
 _CONNECTING = {
     "connect_timeout": 5,
@@ -245,27 +248,10 @@ class PostgresLog(Log):
         if not events:
             self._ask(entries, *values)
             return
-        ids, numbers, digests = zip(*events, strict=True)
-        self._ask(
-            f"WITH added AS ({entries}) INSERT INTO perceptrank.events "
-            "SELECT %s, * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[])",
-            *values,
-            self._ranker,
-            [event_id.encode() for event_id in ids],
-            list(numbers),
-            list(digests),
-        )
+        self._ask(f"WITH added AS ({entries}) {_ADD_EVENTS}", *values, self._ranker, *_as_columns(events))
 
     def add_events(self, events: Sequence[tuple[str, int, bytes]]) -> None:
-        ids, numbers, digests = zip(*events, strict=True)
-        self._ask(
-            "INSERT INTO perceptrank.events SELECT %s, * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[]) "
-            "ON CONFLICT DO NOTHING",
-            self._ranker,
-            [event_id.encode() for event_id in ids],
-            list(numbers),
-            list(digests),
-        )
+        self._ask(f"{_ADD_EVENTS} ON CONFLICT DO NOTHING", self._ranker, *_as_columns(events))
 
     def rows(self, after: int = 0) -> Iterator[Row]:
         query: LiteralString = (
@@ -294,6 +280,11 @@ class PostgresLog(Log):
             )
             self._ask("DELETE FROM perceptrank.events WHERE ranker = %s AND sequence >= %s", *values)
         return len(cut)
+
+
+def _as_columns(events: Sequence[tuple[str, int, bytes]]) -> tuple[list[bytes], list[int], list[bytes]]:
+    ids, numbers, digests = zip(*events, strict=True)
+    return [event_id.encode() for event_id in ids], list(numbers), list(digests)
 
 
 def rankers_in(url: str) -> list[str]:

@@ -152,8 +152,7 @@ def check_addition(name: str, measure: str | None, *, explored: bool) -> Callabl
     """
     if not NAME.fullmatch(name):
         raise InvalidRequestError(
-            f"the name of a challenger must be up to 64 letters, digits, _ and -, got {name[:100]!r}",
-            "choose another",
+            f"the name of a challenger must be up to 64 letters, digits, _ and -, got {name[:100]!r}", "choose another"
         )
     try:
         checked = None if measure is None else check_measure(measure)

@@ -45,11 +45,8 @@ class Challenger:
     weight: float = 0.0  # of the rounds
     wins: int = 0  # rounds that it was ahead in
     losses: int = 0
-    clicked: tuple[float, float, int] = (
-        0.0,
-        0.0,
-        0,
-    )  # sums of naive values, of the incumbent and its own; their number
+    # sums of naive values, of the incumbent and its own; their number
+    clicked: tuple[float, float, int] = (0.0, 0.0, 0)
     refused: int = 0  # answers that it could not learn from
     refusal: str = ""  # the last reason
     is_stopped: bool = False  # after a bug: it stays as it was, and is not compared

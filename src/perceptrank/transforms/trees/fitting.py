@@ -1,7 +1,5 @@
 """Fit a forest to remembered queries: LambdaMART by LightGBM, on a thread of its own."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

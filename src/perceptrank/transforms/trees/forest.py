@@ -55,6 +55,7 @@ class Forest:
     - `values`: a number for each leaf.
     - `plain`: what `as_plain` returned.
     - `columns`, `n_features`: of each column, which one it becomes, and how many there are then.
+    - `nodes`: an ONNX graph, in which the argument X is the name of the features.
     - `leaf`, `split`: functions that make something of a leaf's value, and of a node and what its children became.
 
     Examples
@@ -186,15 +187,7 @@ class Forest:
         return shares / shares.sum() if shares.any() else shares
 
     def add_nodes(self, nodes: forms.Nodes, X: str) -> str:
-        """Add the forest to an ONNX graph of finite features; return the name of the column of scores.
-
-        Parameters
-        ----------
-        nodes : Nodes
-            The graph.
-        X : str
-            Name of the features in it.
-        """
+        """Add the forest to an ONNX graph of finite features; return the name of the column of scores."""
         if (self.missing & ~GOES_LEFT == ZERO).any():
             raise ValueError("trees that take zeros as missing have no ONNX graph: fit them without zero_as_missing")
         # A tree that is nothing but a leaf becomes a node with that leaf on both sides.
@@ -241,13 +234,8 @@ class Forest:
         n_features = whole_number("n_features", plain["n_features"])
         if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
             raise ValueError(f"names of a forest must be {n_features} texts, or null")
-        return cls(
-            **whole,
-            **real,
-            n_features=n_features,
-            is_single=plain["is_single"],
-            names=None if names is None else tuple(names),
-        ).check()
+        own = None if names is None else tuple(names)
+        return cls(**whole, **real, n_features=n_features, is_single=plain["is_single"], names=own).check()
 
 
 def following_float(numbers: Any) -> Floats:

@@ -1,7 +1,5 @@
 """Forests from the files of other libraries, none of which is needed to read them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from perceptrank.io.errors import FileFormatError

@@ -39,16 +39,8 @@ class Memory:
     numbers are kept, as many as there is room for, in the order in which they came. A query that is larger than the
     room is not remembered.
 
-    Attributes
-    ----------
-    room : int
-        Number of bytes.
-    part : int
-        Number of the part of the data that it is of: each has random numbers of its own.
-    seen : int
-        Number of queries so far.
-    size : int
-        Bytes that those kept take.
+    `room` and `size` are the bytes that there are, and that the queries kept take; `seen` is the number of queries so
+    far, and `part` that of the part of the data that it is of: each has random numbers of its own.
     """
 
     def __init__(self, room: int, seed: int, part: int = 0) -> None:

@@ -1,7 +1,5 @@
 """Forests from the text of RankLib."""
 
-from __future__ import annotations
-
 from typing import Any
 from xml.etree import ElementTree
 

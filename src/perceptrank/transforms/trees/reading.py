@@ -1,7 +1,5 @@
 """Forests put together of trees, and those of LightGBM's text: a damaged one is an error, whatever is in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

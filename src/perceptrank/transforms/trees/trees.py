@@ -32,7 +32,10 @@ class Trees(LearningTransform):
     feature is that of the trees before, or 0. The score of a query depends on earlier queries alone, so that a learner
     can trust it as it trusts any other feature; its standard deviation within a query is about 1.
 
-    If a fit fails, the trees before it stay, with a warning.
+    If a fit fails, the trees before it stay, with a warning. Methods take:
+
+    - `part`, `n_parts`: number of a part of the data, which the sample depends on, and of all parts.
+    - `share`: share of the queries learned from.
 
     Parameters
     ----------
@@ -133,10 +136,8 @@ class Trees(LearningTransform):
             forest, self.problem = self._fit.result()
             self._fit, self.forest = None, forest or self.forest
             if self.problem and self.problem != UNGRADED:
-                told = (
-                    f"the fit after {self._next_fit // 2:,} queries failed, so the trees before it stay: {self.problem}"
-                )
-                warnings.warn(told, UserWarning, stacklevel=2)
+                told = f"the fit after {self._next_fit // 2:,} queries failed"
+                warnings.warn(f"{told}, so the trees before it stay: {self.problem}", UserWarning, stacklevel=2)
         elif self.queries == self._next_fit:
             self._fit = Fit(self._remembered.queries(), self.n_trees, self.seed)
             self._swap_at, self._next_fit = self.queries + max(1, self.queries // _DELAY), 2 * self.queries
@@ -161,24 +162,11 @@ class Trees(LearningTransform):
         return [f"{size}: shares of their splits, by how far these are apart, are {', '.join(most)}"]
 
     def gather(self, part: int, n_parts: int) -> None:
-        """Only remember queries from now on: those of one part of the data, within its share of the memory.
-
-        Parameters
-        ----------
-        part : int
-            Number of the part, which the sample depends on.
-        n_parts : int
-            Number of parts.
-        """
+        """Only remember queries from now on: those of one part of the data, within its share of the memory."""
         self._remembered, self._next_fit = Memory(self._remembered.room // n_parts, self.seed, part), _NEVER
 
     def sample(self, share: float) -> list[Any]:
-        """Return a uniform sample of the queries learned from: that share of them, or all that are remembered.
-
-        Parameters
-        ----------
-        share : float
-        """
+        """Return a uniform sample of the queries learned from: that share of them, or all that are remembered."""
         return self._remembered.sample(int(share * self.queries))
 
     def freeze(self) -> Self:
@@ -188,6 +176,7 @@ class Trees(LearningTransform):
 
     def state(self) -> dict[str, Any]:
         coming, problem = (None, self.problem) if self._fit is None else self._fit.result()
+        kept = self._remembered.queries()
         return self.settings() | {
             "frozen": self.frozen,
             "queries": self.queries,
@@ -196,13 +185,9 @@ class Trees(LearningTransform):
             "forest": None if self.forest is None else self.forest.as_plain(),
             "coming": None if coming is None else coming.as_plain(),
             "problem": problem,
-            "features": self._n_features(),
+            "features": kept[0].X.shape[1] if kept else 0,
             "remembered": self._remembered.as_plain(),
         }
-
-    def _n_features(self) -> int:
-        kept = self._remembered.queries()
-        return kept[0].X.shape[1] if kept else 0
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)

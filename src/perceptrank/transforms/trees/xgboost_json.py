@@ -1,7 +1,5 @@
 """Forests from the JSON of XGBoost."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any
