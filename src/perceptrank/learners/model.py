@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
 
 TRANSFORMED_BYTES = 2**21
-SPARSE_BYTES = 2**26  # of transforms and weights, each needs the cache for itself: they should seldom take turns
 _WIDEST_BYTES = 2**24
 _MOST_MADE_UP = 2**20  # names of features that have none, if not as many weights are stored
 
@@ -489,10 +488,8 @@ class Model:
         if stream.is_sparse and self.has_begun and not self.takes_sparse:
             return _dense_blocks(stream)
         transforms = self.all_transforms
-        if not transforms:
+        if not transforms or stream.is_sparse:
             return stream.blocks()
-        if stream.is_sparse:
-            return stream.blocks(SPARSE_BYTES)
         widths = [max(1, stream.n_features)]
         for transform in transforms:
             widths.append(max(1, transform.n_outputs(widths[-1])))
