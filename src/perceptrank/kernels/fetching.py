@@ -1,10 +1,13 @@
-"""Asking for memory ahead of its use, where the processor cannot foresee it."""
+"""Reading from memory in an order that the processor cannot foresee."""
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import extending, types
+
+from perceptrank.kernels.compiled import helper
 
 intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 
@@ -31,3 +34,9 @@ def fetch(typing_context: Any, array: Any, place: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+@helper
+def at(array: Any, k: int) -> Any:
+    """Return element k of an array, k not being negative: to test that takes longer than to load the element."""
+    return array[np.uint64(k)]

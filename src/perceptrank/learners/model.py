@@ -46,13 +46,13 @@ from perceptrank.stream.validation import (
 )
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
 from perceptrank.transforms.registry import make_transforms
+from perceptrank.transforms.sharing import share
 from perceptrank.transforms.transform import Transform, check_outputs
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
 
 TRANSFORMED_BYTES = 2**21
-SPARSE_BYTES = 2**26  # of transforms and weights, each needs the cache for itself: they should seldom take turns
 _WIDEST_BYTES = 2**24
 _MOST_MADE_UP = 2**20  # names of features that have none, if not as many weights are stored
 
@@ -489,10 +489,8 @@ class Model:
         if stream.is_sparse and self.has_begun and not self.takes_sparse:
             return _dense_blocks(stream)
         transforms = self.all_transforms
-        if not transforms:
+        if not transforms or stream.is_sparse:
             return stream.blocks()
-        if stream.is_sparse:
-            return stream.blocks(SPARSE_BYTES)
         widths = [max(1, stream.n_features)]
         for transform in transforms:
             widths.append(max(1, transform.n_outputs(widths[-1])))
@@ -683,8 +681,14 @@ def named(model: Model, transforms: list[Transform], names: tuple[str, ...] | No
 
 def transformed(
     transforms: list[Transform], X: Any, offsets: Ints, names: tuple[str, ...] | None, *, learning: bool = False
-) -> AnyFeatures:
+) -> Any:
     """Return the features of queries with these offsets after some transforms; names are those of X, for an error."""
+    return share(transforms, X, lambda: _transformed(transforms, X, offsets, names, learning))
+
+
+def _transformed(
+    transforms: list[Transform], X: Any, offsets: Ints, names: tuple[str, ...] | None, learning: bool
+) -> AnyFeatures:
     before = X
     for transform in transforms if len(X) else []:
         try:

@@ -22,7 +22,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Columns, Floats, Ints, SparseArrays
 from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.fetching import AHEAD, fetch
+from perceptrank.kernels.fetching import AHEAD, at, fetch
 from perceptrank.learners.tally import (
     FADED,
     FADING,
@@ -56,7 +56,7 @@ LARGEST_LOSS, SMALLEST_SUM = 1e-6, 1e-290  # of a sum's terms, and by itself: be
 @helper
 def row_at(indices: Columns, k: int) -> int:
     """Return where the row of the table begins that non-zero k belongs to; no index is negative."""
-    return int(np.uint32(indices[k])) * WIDTH
+    return int(np.uint32(at(indices, k))) * WIDTH
 
 
 @helper
@@ -73,8 +73,8 @@ def score_row_by_table(X: SparseArrays, i: int, table: Floats) -> tuple[float, f
         fetch(table, row_at(indices, k + ahead + 2))
         fetch(table, row_at(indices, k + ahead + 3))
         p, q, r, s = row_at(indices, k), row_at(indices, k + 1), row_at(indices, k + 2), row_at(indices, k + 3)
-        v, w = np.float64(values[k]), np.float64(values[k + 1])
-        x, y = np.float64(values[k + 2]), np.float64(values[k + 3])
+        v, w = np.float64(at(values, k)), np.float64(at(values, k + 1))
+        x, y = np.float64(at(values, k + 2)), np.float64(at(values, k + 3))
         a += v * table[p + WEIGHT]
         e += v * table[p + LAG]
         b += w * table[q + WEIGHT]
@@ -84,7 +84,7 @@ def score_row_by_table(X: SparseArrays, i: int, table: Floats) -> tuple[float, f
         d += y * table[s + WEIGHT]
         h += y * table[s + LAG]
     for k in range(whole, last):
-        p, v = row_at(indices, k), np.float64(values[k])
+        p, v = row_at(indices, k), np.float64(at(values, k))
         if k == whole:
             a += v * table[p + WEIGHT]
             e += v * table[p + LAG]
@@ -254,16 +254,16 @@ def take_at_once(
             a, b, c, d = 0.0, 0.0, 0.0, 0.0
             whole = last - (last - first) % 4
             for k in range(first, whole, 4):
-                a += move_weight(table, row_at(indices, k), rate * values[k], before)
-                b += move_weight(table, row_at(indices, k + 1), rate * values[k + 1], before)
-                c += move_weight(table, row_at(indices, k + 2), rate * values[k + 2], before)
-                d += move_weight(table, row_at(indices, k + 3), rate * values[k + 3], before)
+                a += move_weight(table, row_at(indices, k), rate * at(values, k), before)
+                b += move_weight(table, row_at(indices, k + 1), rate * at(values, k + 1), before)
+                c += move_weight(table, row_at(indices, k + 2), rate * at(values, k + 2), before)
+                d += move_weight(table, row_at(indices, k + 3), rate * at(values, k + 3), before)
             if whole < last:
-                a += move_weight(table, row_at(indices, whole), rate * values[whole], before)
+                a += move_weight(table, row_at(indices, whole), rate * at(values, whole), before)
             if whole + 1 < last:
-                b += move_weight(table, row_at(indices, whole + 1), rate * values[whole + 1], before)
+                b += move_weight(table, row_at(indices, whole + 1), rate * at(values, whole + 1), before)
             if whole + 2 < last:
-                c += move_weight(table, row_at(indices, whole + 2), rate * values[whole + 2], before)
+                c += move_weight(table, row_at(indices, whole + 2), rate * at(values, whole + 2), before)
             growth += (a + b) + (c + d)
             size += abs((a + b) + (c + d)) + abs(2.0 * rate * scores[i - start])
             largest = largest if largest > abs(growth) else abs(growth)

@@ -10,7 +10,7 @@ import numpy as np
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints, SparseArrays
 from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.fetching import AHEAD, fetch
+from perceptrank.kernels.fetching import AHEAD, at, fetch
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
@@ -166,12 +166,12 @@ def spread_pass(
             count += float(offsets[q + 1] - offsets[q])
         share = 1.0 / count
         for k in range(first, last):
-            j = WIDTH * int(np.uint32(indices[k]))
+            j = WIDTH * int(np.uint32(at(indices, k)))
             n, mean = moments[j + COUNT], moments[j + MEAN]
-            spreads[k - first] = moments[j + SQUARES] + mean * mean * (n * ((count - n) * share))
+            spreads[np.uint64(k - first)] = moments[j + SQUARES] + mean * mean * (n * ((count - n) * share))
         for k in range(last - first):  # apart, as it takes whole vectors at a time
-            deviation = math.sqrt(spreads[k] * share)
-            scaled[first - base + k] = values[first + k] / deviation if deviation > 0.0 else 0.0
+            deviation = math.sqrt(at(spreads, k) * share)
+            scaled[np.uint64(first - base + k)] = at(values, first + k) / deviation if deviation > 0.0 else 0.0
 
 
 @helper
@@ -180,12 +180,12 @@ def learn_row(X: SparseArrays, i: int, moments: Floats) -> None:
     values, indices, starts = X
     ahead = min(AHEAD, len(indices) - starts[i + 1])
     for k in range(starts[i], starts[i + 1]):
-        later = WIDTH * int(np.uint32(indices[k + ahead]))
+        later = WIDTH * int(np.uint32(at(indices, k + ahead)))
         fetch(moments, later)
         fetch(moments, later + WIDTH - 1)
-        value = np.float64(values[k])
+        value = np.float64(at(values, k))
         if value != 0.0:
-            j = WIDTH * int(np.uint32(indices[k]))
+            j = WIDTH * int(np.uint32(at(indices, k)))
             n, gap = moments[j + COUNT] + 1.0, value - moments[j + MEAN]
             mean = moments[j + MEAN] + gap / n
             moments[j + COUNT], moments[j + MEAN] = n, mean

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.letor.codes import NEWLINE
 from perceptrank.io.letor.filling import Pool, in_order
+from perceptrank.io.letor.parsing import count_bytes
 from perceptrank.io.letor.words import PADDING
 from perceptrank.io.tables.cells import FEATURE, REFUSED, ROLE, TEXT, UNUSED, copy_texts, parse_cells
 from perceptrank.io.tables.chunks import CHUNK_BYTES, QUOTES, Chunk, Progress, read_chunks, read_head
@@ -185,14 +187,14 @@ class DelimitedTable:
         begin, stop, quote = chunk.text.index(b"\n") + 1, len(chunk.text), ord('"') if self._quoted else -1
         text = np.zeros(stop + 2 * PADDING, np.uint8)
         text[PADDING:-PADDING] = np.frombuffer(chunk.text, np.uint8)
-        n = chunk.text.count(b"\n", begin)
+        bounds = PADDING + begin, PADDING + stop
+        n = count_bytes(text, NEWLINE, *bounds)
         kinds = np.full((len(self.header), 2), UNUSED)
         for kind, chosen in ((FEATURE, names), (ROLE, numbers.values()), (TEXT, texts.values())):
             for number, name in enumerate(chosen):
                 kinds[self.header.index(name)] = kind, number
         X, values = np.empty((n, len(names)), self._wanted.dtype), np.empty((len(numbers), n))
         spans = np.empty((len(texts), n, 2), np.int64)
-        bounds = PADDING + begin, PADDING + stop
         n = parse_cells(text, *bounds, ord(self.delimiter), quote, kinds, (X, values, spans))
         if n == REFUSED:
             return None
