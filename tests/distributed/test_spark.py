@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.clusters import has_java
+from support.pages import PAGES, blocks_of
 from support.slow_streams import Deadly, Slow
 
 import perceptrank as pr
@@ -273,6 +274,13 @@ def test_classes_of_the_main_program_and_plugins_travel(session, stream, tmp_pat
         assert comparison.standings("ap") == pr.compare([kind()], stream, "ap").standings("ap")
     finally:
         unregister("halves")
+
+
+def test_the_example_of_the_page_runs(session):
+    (example,) = [block.text for block in blocks_of(PAGES["docs/scale.md"]) if block.title == "spark_shards.py"]
+    names = {}
+    exec(example, names)
+    assert names["ranker"].n_queries == 1200
 
 
 def test_sessions_of_spark_connect_are_refused():

@@ -10,7 +10,7 @@ import numpy as np
 from perceptrank.io.compression import CountingFile, DecompressedFile
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor.codes import HASH, NEWLINE
-from perceptrank.io.letor.parsing import is_blank
+from perceptrank.io.letor.parsing import count_bytes, is_blank
 from perceptrank.io.letor.words import PADDING
 from perceptrank.io.paths import Source, display_name, size_in_bytes
 from perceptrank.kernels.arrays import Bytes
@@ -139,7 +139,7 @@ class TextReader:
             text[end : end + PADDING] = 0
             if line == 1 and bytes(text[start : start + 3]) == _BYTE_ORDER_MARK:
                 start += 3
-            n_lines = count_lines(text, start, end)
+            n_lines = count_bytes(text, NEWLINE, start, end)
             yield Chunk(text, start, end, line, n_lines, n_lines, number)
             line += n_lines
             size = self._chunk_bytes
@@ -156,16 +156,6 @@ def _distance_to_newline(text: Bytes, start: int, end: int) -> int:
     piece = text[max(start, end - _PIECE_BYTES) : end]
     newlines = np.flatnonzero(piece == NEWLINE)
     return len(piece) - int(newlines[-1]) - 1 if len(newlines) else len(piece)
-
-
-@compiled
-def count_lines(text: Bytes, start: int, stop: int) -> int:
-    """Count the newlines between two offsets."""
-    piece = text[start:stop]
-    count = 0
-    for i in range(len(piece)):
-        count += piece[i] == NEWLINE
-    return count
 
 
 @compiled

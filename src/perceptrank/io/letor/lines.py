@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor import codes
-from perceptrank.io.letor.parsing import Dense, Sparse, copy_ids, count_colons, name_columns, parse_lines
+from perceptrank.io.letor.parsing import Dense, Sparse, copy_ids, count_bytes, name_columns, parse_lines
 from perceptrank.io.letor.settings import LARGEST_UNDECLARED, LineSettings, decode, describe, find_repeated_id
 from perceptrank.io.text import Chunk
 from perceptrank.kernels.arrays import Bytes, Columns, Features, Floats, IntRows, Ints, Words
@@ -197,7 +197,8 @@ class LineParser:
 
     def sparse_room(self, chunk: Chunk, spare: list[SparseRoom] | None = None) -> SparseRoom:
         """Return arrays for the documents of a chunk, whatever it holds: spare ones if they suffice, else new ones."""
-        n_pairs, n_rows = count_colons(chunk.text, chunk.start, chunk.stop), chunk.n_documents
+        n_rows = chunk.n_documents
+        n_pairs = count_bytes(chunk.text, codes.COLON, chunk.start, chunk.stop)  # or fewer: every pair has a colon
         with suppress(IndexError):
             room = spare.pop() if spare else None
             if room is not None and len(room.values) >= n_pairs and len(room.ends) >= n_rows:

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.letor.codes import NEWLINE
 from perceptrank.io.letor.filling import Pool, in_order
+from perceptrank.io.letor.parsing import count_bytes
 from perceptrank.io.letor.words import PADDING
 from perceptrank.io.tables.cells import FEATURE, REFUSED, ROLE, TEXT, UNUSED, copy_texts, parse_cells
 from perceptrank.io.tables.chunks import CHUNK_BYTES, QUOTES, Chunk, Progress, read_chunks, read_head
@@ -32,7 +34,6 @@ from perceptrank.io.tables.columns import (
 )
 from perceptrank.io.tables.document_table import FEATURE_LISTS, Document, DocumentTable, parse_pairs
 from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, is_number, parse_number
-from perceptrank.io.text import count_lines
 from perceptrank.stream.texts import Texts
 
 # Query ids, columns by their roles, and features.
@@ -187,7 +188,7 @@ class DelimitedTable:
         text = np.zeros(stop + 2 * PADDING, np.uint8)
         text[PADDING:-PADDING] = np.frombuffer(chunk.text, np.uint8)
         bounds = PADDING + begin, PADDING + stop
-        n = count_lines(text, *bounds)
+        n = count_bytes(text, NEWLINE, *bounds)
         kinds = np.full((len(self.header), 2), UNUSED)
         for kind, chosen in ((FEATURE, names), (ROLE, numbers.values()), (TEXT, texts.values())):
             for number, name in enumerate(chosen):
