@@ -81,7 +81,7 @@ def main() -> None:
         row(
             "first ListwisePerceptron().learn recording ndcg@10, against a trivial loop",
             listwise / trivial,
-            "<= 17",
+            "<= 12",
             listwise,
         ),
         row("RankNet after that, the same", ranknet / trivial, "<= 6", ranknet),
@@ -90,7 +90,7 @@ def main() -> None:
         row(
             "perceptrank learn, warm cache, against import numpy, numba",
             min(starts) / min(imports),
-            "<= 2.0",
+            "<= 1.5",
             min(starts),
         ),
     ]

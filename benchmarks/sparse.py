@@ -14,10 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numba
 import numpy as np
 from ratios import best_of, row, show
 
 import perceptrank as pr
+from perceptrank.kernels.fetching import AHEAD, fetch
 
 N_DOCUMENTS, N_NONZEROS, N_FEATURES = 20, 100, 1_000_000
 VW_QUERIES = 1000
@@ -45,14 +47,25 @@ def sparse_stream(n_queries: int, *, zipf: bool, seed: int = 0) -> pr.QueryStrea
     return pr.QueryStream.from_arrays(X, grades, group=np.full(n_queries, N_DOCUMENTS))
 
 
+@numba.njit(fastmath=True)
+def gather(values: np.ndarray, indices: np.ndarray, table: np.ndarray) -> float:
+    """Sum values times weights, fetched ahead as a pass does it: the least that a pass has to do."""
+    total, last = 0.0, len(values) - 1
+    for k in range(len(values)):
+        fetch(table, 2 * int(np.uint32(indices[min(k + AHEAD, last)])))
+        total += values[k] * table[2 * int(np.uint32(indices[k]))]
+    return total
+
+
 def passes(n_queries: int, repeats: int) -> list[dict[str, object]]:
-    rows = []
+    rows, table = [], np.ones(2 * N_FEATURES)
     for name, zipf in (("Zipf", True), ("uniform", False)):
         stream = sparse_stream(n_queries, zipf=zipf)
         values, indices, _ = stream.X.arrays
-        reading, listwise, slam, automatic = best_of(
+        reading, gathering, listwise, slam, automatic = best_of(
             repeats,
             lambda values=values, indices=indices: values.sum() + indices.sum(),
+            lambda values=values, indices=indices: gather(values, indices, table),
             lambda stream=stream: pr.ListwisePerceptron("ndcg", transforms=None).learn(stream, []),
             lambda stream=stream: pr.SlamPerceptron("ndcg@10").learn(stream, []),
             lambda stream=stream: pr.ListwisePerceptron("ndcg", transforms="auto").learn(stream, []),
@@ -60,15 +73,17 @@ def passes(n_queries: int, repeats: int) -> list[dict[str, object]]:
         n = stream.X.n_nonzeros
         print(
             f"{name}: {len(stream):,} queries, {n:,} non-zeros, {stream.X.nbytes / 1e6:.0f} MB; nanoseconds per "
-            f"non-zero: summing {reading / n * 1e9:.2f}, listwise {listwise / n * 1e9:.2f}, slam {slam / n * 1e9:.2f}, "
+            f"non-zero: summing {reading / n * 1e9:.2f}, gathering {gathering / n * 1e9:.2f}, "
+            f"listwise {listwise / n * 1e9:.2f}, slam {slam / n * 1e9:.2f}, "
             f"listwise on the running spread {automatic / n * 1e9:.2f}",
             file=sys.stderr,
         )
+        rows.append(row(f"{name}: gathering weights, the same", gathering / reading, "", gathering))
         what = f"{name}: listwise ndcg, averaged, against summing values and indices"
         rows.append(row(what, listwise / reading, "<= 6", listwise))
         rows.append(row(f"{name}: slam ndcg@10, the same", slam / reading, "", slam))
         rows.append(
-            row(f"{name}: listwise on the running spread, against listwise", automatic / listwise, "", automatic)
+            row(f"{name}: listwise on the running spread, against listwise", automatic / listwise, "<= 2", automatic)
         )
         if zipf:
             rows += against_vowpal_wabbit(stream[:VW_QUERIES], repeats)
@@ -102,7 +117,7 @@ def against_vowpal_wabbit(stream: pr.QueryStream, repeats: int) -> list[dict[str
         peer = float(said.stdout.split()[-1])
     (own,) = best_of(repeats, lambda: pr.ListwisePerceptron("ndcg", transforms=None).learn(stream, []))
     what = f"Zipf, {len(stream):,} queries: Vowpal Wabbit csoaa_ldf on its cache, against listwise"
-    return [row(what, peer / own, ">= 1", peer)]
+    return [row(what, peer / own, ">= 10", peer)]
 
 
 def main() -> None:

@@ -28,6 +28,32 @@ def test_each_learns_what_it_would_have_learned_alone(n_threads, monkeypatch):
     assert sum(len(block["slam"]) for block in seen) == 400
 
 
+def test_learners_with_the_same_transforms_share_them():
+    applied = []
+
+    def counted(self, X, offsets):
+        applied.append(len(X))
+        return X / 2
+
+    halves = type("Halves", (pr.Transform,), {"name": "halves", "apply": counted})()
+    huge = pr.OnlineListNet(transforms=halves, learning_rate=1e200)
+    kinds = {"a": pr.ListwisePerceptron, "b": pr.SlamPerceptron, "c": pr.ListwisePerceptron}
+    together = {name: kind(transforms=halves) for name, kind in kinds.items()} | {"huge": huge}
+    others = {
+        "raw": pr.SlamPerceptron(),
+        "learns": pr.ListwisePerceptron(transforms="running"),
+        "d": pr.MinimaxPerceptron(),
+    }
+    result = pr.compare(together | others, STREAM, n_threads=1, on_error="drop")
+    assert applied == [STREAM.n_documents, 20]  # the second is the query that failed, for its error
+    assert list(result.dropped) == ["huge"]
+    assert list(result.traces) == [*kinds, *others]
+    for name, kind in kinds.items():
+        alone = kind(transforms=halves)
+        assert np.array_equal(result.traces[name].values("ndcg@10"), alone.learn(STREAM, "ndcg@10").values("ndcg@10"))
+        assert np.array_equal(alone.weights, together[name].weights)
+
+
 def test_names():
     learners = [pr.SlamPerceptron(), pr.ListwisePerceptron(), pr.SlamPerceptron(learning_rate=1.0)]
     assert list(pr.compare(learners, STREAM[:5]).traces) == ["slam 1", "listwise", "slam 2"]

@@ -123,7 +123,8 @@ def standardized_in_order(column):
         total += value - values[0]
     mean, squares = total / len(values), 0.0
     for value in values:
-        squares += (value - values[0] - mean) ** 2
+        gap = value - values[0] - mean
+        squares += gap * gap
     deviation = math.sqrt(squares / len(values))
     return [(value - (mean + values[0])) * (1 / deviation) if deviation > 0 else 0.0 for value in values]
 

@@ -3,8 +3,9 @@
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from copy import deepcopy
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole, check_seed, is_whole
+from perceptrank.transforms.sharing import may_share, sharing
 
 
 def compare(
@@ -224,42 +226,61 @@ def _learn_together(
 ) -> dict[str, Trace]:
     """Take learners through a stream, each block in parallel; note why a learner was dropped."""
     parts: dict[str, list[Trace]] = {name: [] for name in named}
-    before: dict[str, Future[Trace]] = {}
-    pending: deque[dict[str, Future[Trace]]] = deque()
+    errors: dict[str, Exception] = {}
+    pending: deque[list[Future[dict[str, Trace]]]] = deque()
 
-    def learn(name: str, block: QueryStream, previous: Future[Trace] | None) -> Trace:
+    def learn(names: list[str], block: QueryStream, previous: Future[dict[str, Trace]] | None) -> dict[str, Trace]:
         if previous is not None:
             previous.result()
-        try:
-            return named[name].learn(block, measures)
-        except FAILURES as error:
-            raise _named_failure(name, error) from error
+        own: dict[str, list[Trace]] = {name: [] for name in names}
+        # What is transformed for several learners stays in the cache if they take turns.
+        turns = named[names[0]].model.blocks(block) if len(names) > 1 else [block]  # type: ignore[attr-defined]
+        for turn in turns:
+            with sharing() if len(names) > 1 else nullcontext():
+                for name in names:
+                    try:
+                        if name not in errors:
+                            own[name].append(named[name].learn(turn, measures))
+                    except FAILURES as error:
+                        errors[name] = _named_failure(name, error)
+        return {name: Trace.concatenate(traces) for name, traces in own.items() if name not in errors}
 
     def finish_oldest() -> None:
-        done = {}
-        for name, future in pending.popleft().items():
-            try:
-                done[name] = future.result()
-            except FAILURES as error:
-                if on_error == "raise":
-                    raise
-                dropped[name] = str(error).removeprefix(f"{name}: ")
-                parts.pop(name, None)
+        done = {name: trace for future in pending.popleft() for name, trace in future.result().items()}
+        for name in [name for name in list(errors) if name not in dropped]:
+            if on_error == "raise":
+                raise errors[name]
+            dropped[name] = str(errors[name]).removeprefix(f"{name}: ")
+        done = {name: trace for name, trace in done.items() if name not in dropped}
         for name, trace in done.items():
             parts[name].append(trace)
         if on_block is not None and done:
             on_block(done)
 
+    turns: list[list[str]] = []
     with ThreadPoolExecutor(n_threads) as pool:
         for block in split_blocks(stream):
-            active = [name for name in named if name not in dropped]
-            before = {name: pool.submit(learn, name, block, before.get(name)) for name in active}
-            pending.append(before)
+            before = pending[-1] if turns else repeat(None)
+            turns = turns or _turns(named, -(-len(named) // n_threads), is_sparse=block.is_sparse)
+            pending.append([pool.submit(learn, *task) for task in zip(turns, repeat(block), before)])
             if len(pending) > 1:  # learners that finish a block early need not wait for the others
                 finish_oldest()
         while pending:
             finish_oldest()
-    return {name: Trace.concatenate(traces) for name, traces in parts.items()}
+    return {name: Trace.concatenate(traces) for name, traces in parts.items() if name not in dropped}
+
+
+def _turns(named: Mapping[str, Any], most: int, *, is_sparse: bool) -> list[list[str]]:
+    """Return the names of learners, together those that transform features alike, but at most so many."""
+    groups: list[tuple[Any, list[str]]] = []
+    for name, learner in named.items():
+        transforms = learner.model.transforms if hasattr(getattr(learner, "model", None), "all_transforms") else []
+        alike = (names for others, names in groups if others == transforms and len(names) < most)
+        group = next(alike, None) if not is_sparse and may_share(transforms) else None
+        if group is None:
+            groups.append((transforms, group := []))
+        group.append(name)
+    return sorted((names for _, names in groups), key=len, reverse=True)  # what takes long begins first
 
 
 def names_known(rankers: Mapping[str, Any]) -> tuple[str, ...]:

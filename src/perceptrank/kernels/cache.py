@@ -4,11 +4,9 @@ In contrast to Numba's own cache it reads from folders that cannot be written, n
 write, notices edits in the kernels that a kernel calls, and loads machine code without preparing to compile.
 """
 
-import functools
 import hashlib
 import os
 import pickle
-import pkgutil
 import re
 import sys
 import time
@@ -19,19 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.binding
-import numba
 
 from perceptrank.kernels.cache_folder import CONFIG, cache_state, make_folder, read_trusted, warn_uncached
+from perceptrank.kernels.pipeline import UNFIT, look_up
 from perceptrank.kernels.stamps import NotStampedError, key_of, stamp_of
-
-
-def look_up(*names: str) -> tuple[list[Any], str]:
-    """Return the parts of Numba of these names, and if one is missing, what kernels are not cached for."""
-    try:
-        return [pkgutil.resolve_name(name) for name in names], ""
-    except (ImportError, AttributeError) as error:
-        return [None] * len(names), f"the cache does not fit Numba {numba.__version__} ({error})"
-
 
 # Numba does not promise to keep these names. Without one of them, nothing else of this module is used.
 (_REBUILD, _, _NUMBERS, _DUMPS, _RUNTIME_SYMBOLS, _), _UNFIT = look_up(
@@ -42,9 +31,12 @@ def look_up(*names: str) -> tuple[list[Any], str]:
     "numba.core.runtime._nrt_python:c_helpers",
     "numba.extending:_Intrinsic",
 )
+_UNFIT = _UNFIT or UNFIT
+
+_NOTHING = llvmlite.binding.parse_assembly("").as_bitcode()
 
 # A file is magic, stamp, checksum of name and payload, payload.
-_MAGIC = b"perceptrank kernel 2\n"
+_MAGIC = b"perceptrank kernel 3\n"
 _STAMP_END = len(_MAGIC) + 32
 _HEADER_END = _STAMP_END + 4
 _SUFFIX = ".kernel"
@@ -128,7 +120,9 @@ class KernelCache:
     def _save(self, entry: _Entry, result: Any) -> None:
         if result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
             return
-        *parts, environments = result._reduce()
+        (name, kind, (machine_code, _)), *parts, environments = result._reduce()
+        # Intermediate code would be for kernels that call this one, which have it from its helper.
+        parts.insert(0, (name, kind, (machine_code, _NOTHING)))
         # Without constants they are of use in object mode only, but loading them imports half of Numba.
         parts.append(tuple(environment for environment in environments if environment.consts))
         payload = _DUMPS((next(_NUMBERS), *_symbols(result.library), parts))
@@ -186,19 +180,15 @@ def _symbols(library: Any) -> tuple[list[str], list[str]]:
 
 
 def _link(target_context: Any, number: int, outer: list[str], defined: list[str], parts: list[Any]) -> Any:
-    """Make a compiled kernel of its saved parts; intermediate code is loaded if a kernel that calls it is compiled."""
+    """Make a compiled kernel of its saved parts."""
     # Symbols contain numbers that Numba counts in each process. Ours must go on where those of this kernel end, else
     # an edited kernel that is imported again could share symbols with the old one.
     while next(_NUMBERS) < number:
         pass
     if not all(_is_defined(symbol) for symbol in outer):
         target_context.refresh()
-    (name, kind, (machine_code, intermediate)), *rest = parts
     target_context.codegen()._engine._defined_symbols.update(defined)
-    nothing = llvmlite.binding.parse_assembly("").as_bitcode()
-    result = _REBUILD(target_context, (name, kind, (machine_code, nothing)), *rest)
-    result.library._get_module_for_linking = functools.cache(lambda: llvmlite.binding.parse_bitcode(intermediate))
-    return result
+    return _REBUILD(target_context, *parts)
 
 
 def _is_defined(symbol: str) -> bool:

@@ -51,7 +51,7 @@ def size_range(_: Any, X: Any, place: Any, stride: Any, m: Any) -> Any:
         least, most = Carried(builder, largest), Carried(builder, constant(sizes.words, 0))
         with count_to(builder, m) as loop:
             at = builder.add(place, builder.mul(loop.index, stride))
-            values.expect(at)
+            values.expect(builder.add(at, ir.Constant(m.type, 16)))  # of the next columns
             size, _ = sizes.read(builder, values.load(at))
             most.set(builder.select(builder.icmp_signed(">", size, most.get()), size, most.get()))
             size = builder.add(size, largest)  # what is not 0 becomes less than that

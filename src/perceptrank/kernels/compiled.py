@@ -1,6 +1,7 @@
 """The decorators that every kernel carries."""
 
 import functools
+import gc
 import signal
 import threading
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from typing import Any, Self, TypeVar, cast
 import numba
 from numba import extending
 
-from perceptrank.kernels.cache import KernelCache, look_up
+from perceptrank.kernels.cache import KernelCache
+from perceptrank.kernels.pipeline import UNFIT, HelperCompiler, KernelCompiler, look_up
 
 (_EVENT, _LISTENER), _ = look_up("numba.core.event", "numba.core.event:Listener")
 _JITTED: Any = numba.njit(lambda: None)
@@ -90,12 +92,38 @@ class _Kernel(_DISPATCHER):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Load or compile the kernel for a signature."""
-        with InterruptsPostponed():
-            return super().compile(sig)
+        collects = gc.isenabled()
+        gc.disable()  # it would look through all that Numba keeps, again and again
+        try:
+            with InterruptsPostponed():
+                return super().compile(sig)
+        finally:
+            if collects:
+                gc.enable()
+
+
+class _Entry(_Kernel):
+    """A kernel that Python calls; for other kernels, it is a helper."""
+
+    helper: Any
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return how Numba types a call."""
+        return self.helper.get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        """Return the code of a call."""
+        return self.helper.get_overload(sig)
 
 
 class _Helper(_Kernel):
-    """A kernel without an entry for Python, which would be most of what there is to compile in a short one."""
+    """A kernel without an entry for Python, and without machine code of its own."""
+
+    def add_overload(self, cres: Any) -> None:
+        """Keep what was compiled for a signature, by which other kernels call it."""
+        compiled = cres._replace(entry_point=object())
+        cres.target_context.insert_user_function(compiled.entry_point, cres.fndesc, [cres.library])
+        self.overloads[tuple(cres.signature.args)] = compiled
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         raise TypeError(f"{self.py_func.__name__} can only be called from a kernel")
@@ -103,13 +131,18 @@ class _Helper(_Kernel):
 
 def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, **options: Any) -> Kernel:
     # Without a memory manager there are no references to count: less to compile, and less to do on a short query.
-    shortcuts = {"_nrt": allocates, "no_cpython_wrapper": helps, "no_cfunc_wrapper": helps}  # without documents
-    options |= {name: value for name, value in shortcuts.items() if hasattr(_OPTIONS, name)}
-    kernel: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    shortcuts = {"_nrt": allocates, "no_cpython_wrapper": helps, "no_cfunc_wrapper": True}  # without documents
+    more: dict[str, Any] = {name: value for name, value in shortcuts.items() if hasattr(_OPTIONS, name)}
+    if not UNFIT and not allocates:
+        more["pipeline_class"] = HelperCompiler if helps else KernelCompiler
+    kernel: Any = numba.njit(nogil=True, error_model="numpy", **options | more)(function)
     is_jitted = extending.is_jitted(kernel)
     if is_jitted:  # not so with NUMBA_DISABLE_JIT
-        kernel._cache = KernelCache(kernel)
-        kernel.__class__ = _Helper if helps else _Kernel
+        kernel.__class__ = _Kernel if UNFIT or allocates else _Helper if helps else _Entry
+        if kernel.__class__ is _Entry:
+            kernel.helper = _compile(function, helps=True, **options)
+        if kernel.__class__ is not _Helper:
+            kernel._cache = KernelCache(kernel)
     return cast(Kernel, kernel)
 
 
@@ -126,7 +159,7 @@ compiled_allocating = _decorator(allocates=True)
 compiled_fused = _decorator(fastmath=FUSED)
 # As `compiled`, for loops whose sums may be taken in any order.
 compiled_sums = _decorator(fastmath=REORDERED_SUMS)
-# As `compiled`, for what only other kernels call: it compiles in half the time, and Python cannot call it.
+# As `compiled`, for what only other kernels call: it is compiled as a part of them, and Python cannot call it.
 helper = _decorator(helps=True)
 # As `helper`, for short ones with many arguments: passing them would take longer than the work itself.
 helper_inlined = _decorator(helps=True, forceinline=True)
@@ -134,9 +167,7 @@ helper_inlined = _decorator(helps=True, forceinline=True)
 helper_fused = _decorator(helps=True, fastmath=FUSED, forceinline=True)
 # As `helper`, for loops whose sums may be taken in any order.
 helper_sums = _decorator(helps=True, fastmath=REORDERED_SUMS)
-# As `helper_sums`, for long ones that one kernel calls. Inlined, their sums have one order: the copy that is compiled
-# with the kernel may have another than their own, and which of the two a process runs depends on whether it has
-# compiled them or found the kernel on disk.
+# As `helper_sums`, for long ones that one kernel calls.
 helper_sums_inlined = _decorator(helps=True, fastmath=REORDERED_SUMS, forceinline=True)
 # As `helper`, for minima and maxima of values that were checked not to be NaN.
 helper_extrema = _decorator(helps=True, fastmath=NO_NAN)
@@ -212,5 +243,5 @@ class _CompileListener(_Listener):
     def on_start(self, compilation: Any) -> None:
         """Report a kernel."""
         kernel = compilation.data["dispatcher"]
-        if isinstance(getattr(kernel, "_cache", None), KernelCache):
+        if isinstance(kernel, _Kernel):
             self._callback(f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}")

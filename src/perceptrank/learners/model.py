@@ -46,6 +46,7 @@ from perceptrank.stream.validation import (
 )
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
 from perceptrank.transforms.registry import make_transforms
+from perceptrank.transforms.sharing import share
 from perceptrank.transforms.transform import Transform, check_outputs
 
 if TYPE_CHECKING:
@@ -680,8 +681,14 @@ def named(model: Model, transforms: list[Transform], names: tuple[str, ...] | No
 
 def transformed(
     transforms: list[Transform], X: Any, offsets: Ints, names: tuple[str, ...] | None, *, learning: bool = False
-) -> AnyFeatures:
+) -> Any:
     """Return the features of queries with these offsets after some transforms; names are those of X, for an error."""
+    return share(transforms, X, lambda: _transformed(transforms, X, offsets, names, learning))
+
+
+def _transformed(
+    transforms: list[Transform], X: Any, offsets: Ints, names: tuple[str, ...] | None, learning: bool
+) -> AnyFeatures:
     before = X
     for transform in transforms if len(X) else []:
         try:

@@ -76,7 +76,7 @@ def standardize_lanes(
         first, count = row(ir.Constant(m.type, 0)), repeat(builder, builder.sitofp(m, ir.DoubleType()))
         total, squares = Carried(builder, zeros), Carried(builder, zeros)
         with count_to(builder, m) as loop:
-            values.expect(builder.add(place, builder.mul(loop.index, stride)))
+            values.expect(builder.add(place, builder.mul(builder.add(m, loop.index), stride)))  # of the next query
             total.set(builder.fadd(total.get(), builder.fsub(row(loop.index), first)))
         mean = builder.fdiv(total.get(), count)
         with count_to(builder, m) as loop:

@@ -6,6 +6,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -289,7 +290,7 @@ class Transform(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments that construct it, by name; each must be an attribute of that name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in _parameters(type(self))}
 
     def state(self) -> dict[str, Any]:
         """Return settings and learned statistics as numbers and lists."""
@@ -297,8 +298,7 @@ class Transform(ABC):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore settings and statistics; raise if they are inconsistent or incomplete."""
-        names = inspect.signature(type(self)).parameters
-        type(self).__init__(self, **{name: state[name] for name in names})
+        type(self).__init__(self, **{name: state[name] for name in _parameters(type(self))})
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Transform validated features into columns of an array."""
@@ -390,6 +390,11 @@ class ColumnTransform(WritingTransform):
     @abstractmethod
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         """Write the outputs of at least LANES columns into columns of an array."""
+
+
+@cache
+def _parameters(kind: type[Transform]) -> tuple[str, ...]:
+    return tuple(inspect.signature(kind).parameters)
 
 
 def check_outputs(transform: Transform, outputs: Any, X: Any) -> Any:
