@@ -72,8 +72,6 @@ def test_lemma_gradientboundinperceptron(stream, measure, order, seed):
             if not query.relevance.any() or not twins.is_mistake(scores, query.relevance, name, k):
                 continue
             v = twins.slam_weights(scores, query.relevance, name, k, class_order=order)
-            if order == "index" and k:
-                continue  # then the document that is outranked may have no weight
             value, gradient = twins.slam(scores, twins.judged(query.relevance, name), v, 1.0)
             m = min(k or len(X), len(X))
             size = np.linalg.norm(X, axis=1).max()

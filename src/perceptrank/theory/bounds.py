@@ -45,8 +45,8 @@ def largest_share(measure: MeasureLike, n_documents: int) -> float:
     """Return the largest part of the weight of outranked documents that a ranking can lose: c_m of Lemma 1'.
 
     1 - 1 / m for AP, 1 - 1 / log2(1 + m) for NDCG, and 1 if there is a cut-off before m. Attained if the only relevant
-    document is ranked last. For queries of at most m documents, every bound on a loss in AP or NDCG may be multiplied
-    by it.
+    document is ranked last. For queries of at most m documents, bounds on a loss in AP or NDCG by the weight moved may
+    be multiplied by it: those of `Theorem.bound`, but not what safe averaging adds, or the bound of a tournament.
 
     Parameters
     ----------
@@ -269,12 +269,13 @@ def averaged_risk(
     For the mean of all iterates of `ListwisePerceptron(violators="top", margin=..., class_order="mean" or "index")`
     after T queries; for AP any class order. `predict` ranks by that mean only while it is safe (`ranks_with`). With
     ρ = surrogate_margin / (learning_rate D²), the bound is (L + ρ D² U² / 2 + S / (2 ρ)) / T, where S is the bound on
-    the weight moved; on a separable stream (ρ / 2 + 1 + 1 / (2 ρ)) D² / (γ² T), 2 D² / (γ² T) at ρ = 1.
+    the weight moved; on a separable stream (ρ / 2 + 1 + 1 / (2 ρ)) D² / (γ² T), 2 D² / (γ² T) at ρ = 1. Not for
+    transforms that learn.
 
     Parameters
     ----------
     diameter : float > 0
-        Largest distance D between two differently graded documents of a query.
+        Largest distance D between two differently graded documents of a query that can be drawn.
     n_queries : int
         T.
     learning_rate : float > 0

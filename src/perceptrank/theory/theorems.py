@@ -28,7 +28,7 @@ def perceptron() -> Theorem:
 
 
 def slam_as_in_the_paper(n_documents: int, weight_ratio: float) -> Theorem:
-    """Bound the cumulative loss of Algorithm 2 at the rate 1 / C as the paper does, with C = 4 m R² v_max.
+    """Bound the cumulative loss of Algorithm 2 with margin 1 at the rate 1 / C as the paper does, C = 4 m R² v_max.
 
     The rate is for a separable stream; the general form holds for the best rate in hindsight. m is the largest number
     of documents of a query, or k for NDCG@k; v_max is `bounds.weight_ratio`. The paper's theorem has v_max outside the
@@ -172,8 +172,8 @@ def examined(relative_margin: float = 1.0) -> Theorem:
 
 
 def perturbed() -> Theorem:
-    """Bound the gain, by a vector u of norm U, of the steps Δ of the perturbed preference perceptron."""
-    return Theorem("Σ u·Δ ≤ U √(D² M + 2A), A = Σ w·Δ", assumption="weights start at 0; any users; M the weight moved")
+    """Bound the gain, by a vector u of norm U, of the steps ζ of the perturbed preference perceptron."""
+    return Theorem("Σ u·ζ ≤ U √(D² M + 2A), A = Σ w·ζ", assumption="weights start at 0; any users; M the weight moved")
 
 
 def fair_pairs(*, logistic: bool = False) -> Theorem:

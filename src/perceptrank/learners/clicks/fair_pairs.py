@@ -62,10 +62,10 @@ class FairPairsPerceptron(ClickLearner):
 
     Lists are shown with fair pairs. Of the documents at places q and q + 1, if the coin was theirs, let i have more
     clicks than j; y is the difference of the clicks, d = x_i - x_j, and p the probability of the order shown. Then w +=
-    β y d / 2p if w·d < margin, where β = B_q / ΣB, B_q is the sum of the discounts 1 / log2(1 + place) down to place q
-    (what DCG can lose by this pair), and margin = relative_margin r √(1 + N): r is the largest squared length of a step
-    per squared weight moved, N the sum of β y / 2p of all pairs so far. `loss="logistic"` uses only pairs whose lower
-    document has more clicks, and moves each by β y / 2p / (1 + exp(w·d / margin)).
+    β y d / 2p if w·d < margin or w·d ≤ 0, where β = B_q / ΣB, B_q is the sum of the discounts 1 / log2(1 + place) down
+    to place q (what DCG can lose by this pair), and margin = relative_margin r √(1 + N): r is the largest squared
+    length of a step per squared weight moved, N the sum of β y / 2p of all pairs so far. `loss="logistic"` uses only
+    pairs whose lower document has more clicks, and moves each by β y / 2p / (1 + exp(w·d / margin)).
 
     The coin favours neither document: on average, clicks differ in favour of the more attractive one. As margins never
     shrink, w / margin descends gradients with falling rates: its regret grows as √N for any users. With μ and n the

@@ -36,8 +36,8 @@ class PerturbedPerceptron(ClickLearner):
     was clicked and the upper one was not, w += (g_q - g_(q+1)) (x_lower - x_upper), with g_q = 1 / log2(q + 1), whether
     or not w orders the pair so already. Clicks between 0 and 1 count by their difference.
 
-    Let Δ be the step of a list, M the sum of the weights moved, A = Σ w·Δ what users affirmed of the ranking, and D the
-    largest distance of two documents. For every vector u and any users, the gain of the exchanges by u is Σ u·Δ ≤ |u|
+    Let ζ be the step of a list, M the sum of the weights moved, A = Σ w·ζ what users affirmed of the ranking, and D the
+    largest distance of two documents. For every vector u and any users, the gain of the exchanges by u is Σ u·ζ ≤ |u|
     √(D² M + 2A). If it is, on average, at least a share α of what the lists lost by u against the best ones, they lost
     at most this bound divided by α.
 

@@ -76,7 +76,8 @@ class KernelPerceptron(KernelGuarantees):
     - "random": as many units as needed, each drawn from all with the same chance (the randomised budget perceptron);
     - "forgetron": the oldest, after all coefficients have shrunk as far as the proof needs (the self-tuned Forgetron);
     - "bogd": as "random", and the coefficients of the k units from which one went are multiplied by
-      (k - decay) / (k - 1) (bounded online gradient descent: the removal is unbiased, the decay is decay / k).
+      (k - decay) / (k - 1), or 0 if that is negative (bounded online gradient descent: the removal is unbiased, the
+      decay is decay / k).
 
     A query with more documents to add than the whole budget adds its most violated pair instead, with the same weight,
     which the theorems allow. A query takes the time of one product of matrices, documents by supports.
