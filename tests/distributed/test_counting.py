@@ -146,6 +146,32 @@ def test_an_impression_in_two_logs_is_told(days):
     assert judged.n_impressions == 800
 
 
+def test_a_log_without_impressions_adds_nothing(client, days, tmp_path):
+    none = tmp_path / "none.ndjson"
+    write_lines(none, [{"query_id": "z", "action_name": "click", "timestamp": "2026-01-01T12:00:00Z"}])
+    reports, expected = [], []
+    logs = [tmp_path / f"day{n}.ndjson" for n in range(3)]
+    for log, parts in zip(logs, days, strict=True):
+        log.write_text("".join(part.read_text() for part in parts))
+    made = judgements([none, *logs, none], client, report=reports.append)
+    assert_same(made, pr.clicks.judgements(pr.read_clicks([none, *logs, none], report=expected.append)))
+    assert reports[0].impressions == expected[0].impressions == 600
+    assert "5 clicks are left out" in str(reports[0])
+    with pytest.raises(ValueError, match=r"there are no impressions in .*none.ndjson.*: 2 clicks are left out"):
+        position_bias([none, none], client)
+
+
+def test_a_table_of_clicks_without_rows_adds_nothing(client, tmp_path):
+    header = "impression,query,docid,place,clicked\n"
+    for name, rows in (("a", "1,q,a,1,1\n1,q,b,2,0\n"), ("none", ""), ("b", "2,q,b,1,0\n2,q,a,2,1\n")):
+        (tmp_path / f"{name}.csv").write_text(header + rows)
+    for names in ("none", "a", "b"), ("a", "none", "b"):
+        files = [tmp_path / f"{name}.csv" for name in names]
+        assert_same(judgements(files, client), pr.clicks.judgements(pr.scan_clicks(files)))
+    with pytest.raises(ValueError, match=r"there are no impressions in .*none.csv: they have no rows"):
+        judgements(tmp_path / "none.csv", client)
+
+
 def test_errors_name_the_shard_and_its_file(client, log, days, tmp_path):
     events, queries = (list(paths) for paths in zip(*days, strict=True))
     (tmp_path / "bad.ndjson").write_text(events[0].read_text() + "nonsense\n")

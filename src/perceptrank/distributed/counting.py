@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -22,7 +23,7 @@ from perceptrank.distributed.executors import marks_of
 from perceptrank.distributed.learning import engine_for, shards_of, warn_of_shared
 from perceptrank.distributed.shards import FileShard, Shard, deal, files_of, size_of
 from perceptrank.io.logs.reader import scan_clicks
-from perceptrank.io.logs.report import ClickReport
+from perceptrank.io.logs.report import ClickReport, NoImpressionsError
 from perceptrank.io.sources import holds_impressions
 from perceptrank.kernels.arrays import Words
 from perceptrank.stream.blocks import Scan, as_blocks
@@ -66,11 +67,14 @@ class Counting:
         sums, marks = deepcopy(self.empty), [np.empty(0, np.uint64)]
         reports: list[ClickReport] = []
         is_log = isinstance(shard, LogShard)
-        for block in as_blocks(shard.blocks(reports.append) if isinstance(shard, LogShard) else shard.blocks()):
-            for each in sums:
-                each.add(block)
-            if is_log:
-                marks.append(marks_of(block))
+        try:
+            for block in as_blocks(shard.blocks(reports.append) if isinstance(shard, LogShard) else shard.blocks()):
+                for each in sums:
+                    each.add(block)
+                if is_log:
+                    marks.append(marks_of(block))
+        except NoImpressionsError as error:  # other shards may have some
+            reports.append(error.report)
         for each in sums:
             each.compact()
         return Counted(sums, np.unique(np.concatenate(marks)), reports)
@@ -93,9 +97,10 @@ def judgements(
     result is that of one process that reads the shards one after the other: to the bit if clicks are 0 or 1 and pairs
     are swapped with probability ½, else up to the rounding of sums.
 
-    Logs of events are joined within a shard. What the shards cannot know of each other is told or refused: an
-    impression that is in two shards counts as two, with a warning; shards whose positions count from different places
-    are an error; and `max_session_clicks` counts the clicks that a session has in one shard.
+    Logs of events are joined within a shard; one without impressions adds nothing but its report. What the shards
+    cannot know of each other is told or refused: an impression that is in two shards counts as two, with a warning;
+    shards whose positions count from different places are an error; and `max_session_clicks` counts the clicks that a
+    session has in one shard.
 
     Parameters
     ----------
@@ -208,6 +213,9 @@ def count_clicks(
             marks.append(own)
         if progress is not None:
             progress(n_done, len(all_shards))
+    if whole is not None and not whole.impressions:
+        names = ", ".join(shard.name for shard in all_shards)
+        raise ValueError(f"there are no impressions in {names}: {'; '.join(whole.problems()) or 'they have no rows'}")
     warn_of_shared(all_shards, marks, "impressions", _ADVICE)
     if whole is not None and report is not None:
         report(whole)
@@ -240,5 +248,6 @@ def _log_shards(parts: Any, queries: Any, shards: int | None, options: dict[str,
         LogShard(tuple(files[first:last]), chosen, tuple(asked[first:last]))
         for first, last in deal([size_of(file) for file in files], n)
     ]
-    made[0].blocks()  # which checks the options
+    with suppress(NoImpressionsError):
+        made[0].blocks()  # which checks the options
     return made

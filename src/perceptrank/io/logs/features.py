@@ -21,6 +21,10 @@ from perceptrank.kernels.arrays import Bools, Features
 from perceptrank.stream.memory import free_memory
 
 
+class NoRowsError(ValueError):
+    """Tables without rows."""
+
+
 class FeatureTable:
     """Features in memory, by query and document, or by document if the tables name no queries.
 
@@ -38,7 +42,7 @@ class FeatureTable:
         for table in [*tables, *(table.rows() for table in open_tables(others, wanted))]:
             batches += (forget_text(check_features(_leave_out(rows, without), missing)) for rows in table)
         if not batches:
-            raise ValueError(f"there are no rows in {', '.join(self.files)}")
+            raise NoRowsError(f"there are no rows in {', '.join(self.files)}")
         self.names = tuple(dict.fromkeys(name for rows in batches for name in rows.names))
         values = GrowingArray(wanted.dtype)
         for rows in batches:

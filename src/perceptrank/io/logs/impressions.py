@@ -28,7 +28,7 @@ from perceptrank.io.logs.pairing import (
     place_documents,
 )
 from perceptrank.io.logs.records import Layout, Source, first_record, name_of, read_records
-from perceptrank.io.logs.report import Counts
+from perceptrank.io.logs.report import Counts, NoImpressionsError
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.tables.columns import listed
 from perceptrank.io.tables.delimited import as_texts
@@ -135,7 +135,7 @@ class ClickLog:
             stream = builder.build(*place_documents(pairs, queries, robots, first_place, settings, counts))
             if stream is not None:
                 yield stream
-        builder.finish(self.files)
+        builder.finish(self.files, settings.kind)
         report = counts.report(settings.kind, first_place, settings.first_place is None)
         if settings.report is not None:
             settings.report(report)
@@ -205,7 +205,7 @@ class StreamBuilder:
         counts.documents += len(place)
         counts.clicks += int((clicked > 0).sum())
 
-    def finish(self, files: list[str]) -> None:
+    def finish(self, files: list[str], kind: str) -> None:
         """Count features that were not used; raise if no impression was left."""
         counts = self._counts
         if self._features is not None:
@@ -217,5 +217,6 @@ class StreamBuilder:
             self._features.count(counts)
         if counts.impressions:
             return
-        reasons = counts.report("", None, False).problems()
-        raise ValueError(f"there are no impressions in {', '.join(files)}: {'; '.join(reasons) or 'no query is named'}")
+        report = counts.report(kind, None, False)
+        reasons = "; ".join(report.problems()) or "no query is named"
+        raise NoImpressionsError(f"there are no impressions in {', '.join(files)}: {reasons}", report)

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.logs.features import FeatureTable
+from perceptrank.io.logs.features import FeatureTable, NoRowsError
 from perceptrank.io.logs.impressions import ClickLog, find_kind
 from perceptrank.io.logs.pairing import Settings
 from perceptrank.io.logs.records import Logs, as_sources, name_of
-from perceptrank.io.logs.report import ClickReport
+from perceptrank.io.logs.report import ClickReport, NoImpressionsError
 from perceptrank.io.paths import PathLike
 from perceptrank.io.tables.columns import Wanted
 from perceptrank.io.tables.reader import as_wanted
@@ -217,6 +217,9 @@ def _open_log(
         layout = log.layout(sources[0])
         own = {"qid": layout["qid"][0], "docid": layout["docid"][0]}
         taken = {name for source in sources for (name,) in log.layout(source).values()}
-        table = FeatureTable(log.files, wanted._replace(roles=own), missing, without=taken)
+        try:
+            table = FeatureTable(log.files, wanted._replace(roles=own), missing, without=taken)
+        except NoRowsError as error:
+            raise NoImpressionsError(str(error), ClickReport(kind)) from None
         log.features = table if table.names else None
     return log

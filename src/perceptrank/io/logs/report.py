@@ -107,3 +107,11 @@ class Counts:
         )
         sizes = self.impressions, self.documents, self.clicks, self.repeated
         return ClickReport(kind, *sizes, first_place, detected, dropped, left_out, noted)
+
+
+class NoImpressionsError(ValueError):
+    """A log without impressions, and the report of it."""
+
+    def __init__(self, problem: str, report: ClickReport) -> None:
+        super().__init__(problem)
+        self.report = report
