@@ -1,4 +1,4 @@
-"""How kernels are compiled: by those of Numba's passes that they need, and with helpers as parts of them.
+"""Compilation of kernels by those of Numba's passes that they need, with helpers as parts of them.
 
 Numba makes machine code of every function, also of those that only other kernels call, and optimises it again in each
 of these. Here a helper is kept as it was before it is optimised, and that is done in the kernels that call it.
