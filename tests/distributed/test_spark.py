@@ -22,7 +22,9 @@ pytest.importorskip("pyarrow")
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr, lit
 
-from perceptrank.distributed.executors import executor_of
+from perceptrank.distributed.executors import Task, executor_of
+from perceptrank.distributed.spark_executor import SparkExecutor
+from perceptrank.distributed.spark_parts import _shuffled, spark_shards
 
 pytestmark = [
     pytest.mark.engine,
@@ -35,7 +37,8 @@ def start(**environment):
     """Start a cluster of two executors, which are processes and can be killed: others take their place."""
     paths = os.pathsep.join([str(Path(pr.__file__).parents[1]), str(Path(__file__).parents[1])])
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", False)
-    builder = builder.config("spark.pyspark.python", sys.executable).config("spark.executor.memory", "512m")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = builder.config("spark.executor.memory", "512m")
     for name, value in ({"PYTHONPATH": paths} | environment).items():
         builder = builder.config(f"spark.executorEnv.{name}", value)
     session = builder.config("spark.sql.shuffle.partitions", 4).getOrCreate()
@@ -115,6 +118,24 @@ def test_rows_in_any_order_and_partitions_are_the_same_shards(session, stream, f
     assert document(learn(pr.ListwisePerceptron(), frame, epochs=2, shards=3, measures="ap")) == document(here)
 
 
+def test_rows_that_differ_only_in_what_is_missing_are_in_one_order(session):
+    """A hash passes over nulls, so these two would tie."""
+    half, other = ("q", 1.0, None, 1.0, "ab"), ("q", 1.0, 1.0, None, "ab")
+    schema = "qid string, relevance double, f1 double, f2 double, name string"
+    orders = set()
+    for rows in ([half, other], [other, half]):
+        shuffled = _shuffled(session.createDataFrame(rows, schema), "qid", 2)
+        orders.add(tuple(row["f1"] for row in shuffled.collect()))
+    assert len(orders) == 1
+
+
+def test_more_partitions_than_shards_are_not_dropped(session, frame):
+    shards = spark_shards(frame, 3, assume_grouped=False, options={})
+    task = Task(pr.SlamPerceptron(), None, holds=False)
+    with pytest.raises(ValueError, match="more partitions than the 2 that it had before: persist it"):
+        dict(SparkExecutor(session).map(task, shards[:2]))
+
+
 def test_a_frame_that_is_grouped_is_not_shuffled(stream, frame):
     from perceptrank.distributed.spark_parts import _shuffled
 
@@ -159,8 +180,9 @@ def test_rows_that_are_wrong_say_so(frame, column, value, message):
 
 
 def test_frames_without_rows_columns_or_spark_say_so(frame):
-    with pytest.raises(ValueError, match="no queries to learn from"):
-        learn(pr.SlamPerceptron(), frame.limit(0), shards=2)
+    for shards in (2, None):
+        with pytest.raises(ValueError, match="no queries in the shards 0"):
+            learn(pr.SlamPerceptron(), frame.limit(0), shards=shards)
     with pytest.raises(ValueError, match="no column 'relevance'"):
         learn(pr.SlamPerceptron(), frame.drop("relevance"))
     with pytest.raises(ValueError, match="has a column 'score' already"):
@@ -333,7 +355,7 @@ def test_executors_without_perceptrank_or_with_another_one_are_named(stream, tmp
     (other / "sitecustomize.py").write_text("import perceptrank\nperceptrank.__version__ = '0.0.1'")
     source = Path(pr.__file__).parents[1]
     for paths, message in [
-        (str(missing.parent), "shard . .* failed: executors cannot import perceptrank; install perceptrank"),
+        (str(missing.parent), r"shard . .* failed: executors cannot import perceptrank; install perceptrank\[spark\]"),
         (f"{other}{os.pathsep}{source}", r"the worker has perceptrank 0\.0\.1, and this was sent by perceptrank"),
     ]:
         odd = start(PYTHONPATH=paths)

@@ -6,6 +6,7 @@ import os
 import queue
 import re
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,16 +21,8 @@ from perceptrank.distributed.executors import Result, Work
 from perceptrank.distributed.frames import DelayedShard
 from perceptrank.distributed.packing import pack, unpack
 from perceptrank.distributed.shards import ShardError, shard_error
-from perceptrank.distributed.spark_parts import FrameShard, frame_of
+from perceptrank.distributed.spark_parts import FrameShard, dumps, frame_of, task_context
 from perceptrank.distributed.waiting import Waiting
-
-try:
-    from pyspark import InheritableThread, TaskContext
-    from pyspark.cloudpickle import dumps
-except ImportError as error:
-    raise ImportError(
-        f"learning with Spark needs the extra spark: pip install 'perceptrank[spark]' ({error})"
-    ) from None
 
 _ENDING = 10.0  # seconds that a cancelled job has to end
 _TASKS = 100_000  # of a stage, to look for those that run
@@ -44,10 +37,17 @@ def spark_session(master: str | None = None, n_workers: int | None = None) -> It
     - `master`: the cluster, as `spark-submit --master` takes it; default processes of this machine.
     - `n_workers`: their number, without a `master`; default one per processor.
     """
-    from pyspark.sql import SparkSession
-
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ImportError(
+            f"learning with Spark needs the extra spark: pip install 'perceptrank[spark]' ({error})"
+        ) from None
+    if master is None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     place = master or f"local[{n_workers or '*'},{_LOCAL_TRIES}]"
     builder = SparkSession.builder.master(place).appName("perceptrank").config("spark.ui.showConsoleProgress", False)
+    builder = builder.config("spark.driver.maxResultSize", 0)  # outcomes are taken one by one
     try:
         session = builder.getOrCreate()
     except Exception as error:
@@ -109,13 +109,15 @@ class SparkExecutor(Waiting):
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
         """Yield the number and outcome of each shard as it is done."""
+        from pyspark import InheritableThread
+
         common = self.context.broadcast(pack(task, dumps))
         done: queue.Queue[tuple[int | None, Any]] = queue.Queue()
         run = self._job(common, self.context.accumulator([], _Delivery(done)), task.of, shards)
 
         def run_job() -> None:
-            self.context.setJobGroup(self._group, f"perceptrank: {len(shards)} {task.of}s", interruptOnCancel=True)
             try:
+                self.context.setJobGroup(self._group, f"perceptrank: {len(shards)} {task.of}s", interruptOnCancel=True)
                 run()
                 done.put((None, None))
             except Exception as error:
@@ -125,10 +127,17 @@ class SparkExecutor(Waiting):
         pending = {number: shard.name for number, shard in enumerate(shards)}
         try:
             job.start()
-            while pending:
-                number, packed = self.next_done(done, task.of, pending, shards)
+            made_anew = isinstance(shards[0], FrameShard)  # its partitions may be others than before
+            while pending or made_anew:
+                number, packed = self.next_done(done, task.of, pending, shards) if pending else done.get()
+                if number is None and not pending:
+                    break
                 if number is None:
                     raise self._problem(task.of, pending, packed) from packed
+                if number >= len(shards):
+                    raise ValueError(
+                        f"the frame has more partitions than the {len(shards)} that it had before: persist it"
+                    )
                 if number not in pending:
                     continue  # of a task that was run twice
                 outcome: Any = loads(packed)
@@ -183,8 +192,8 @@ class SparkExecutor(Waiting):
         if error is None:
             numbers = ", ".join(map(str, pending))
             return ValueError(
-                f"there are no queries to learn from in the {of}s {numbers}: the frame is empty, or has fewer "
-                "partitions than before; persist it"
+                f"there are no queries in the {of}s {numbers}: the frame is empty, or has fewer partitions than "
+                "before; persist it"
             )
         reason = _REASON.search(message)
         if reason is not None and int(reason[2]) in pending:
@@ -195,10 +204,10 @@ class SparkExecutor(Waiting):
                 "is lost: the session was stopped; checkpoint= keeps what was learned in the epochs before, and the "
                 "same call goes on from there with another session"
             )
-        elif "No module named 'perceptrank'" in message:
+        elif missing := re.search(r"No module named '([^']+)'", message):
             problem = (
-                f"failed: executors cannot import perceptrank; install perceptrank {perceptrank.__version__} in their "
-                "Python, which spark.pyspark.python names"
+                f"failed: executors cannot import {missing[1]}; install perceptrank[spark] {perceptrank.__version__} "
+                "in their Python, which the environment variable PYSPARK_PYTHON names before the session starts"
             )
         elif reason is None:
             problem = f"failed: {type(error).__name__}: {_first_line(error)}"
@@ -223,7 +232,7 @@ def _learn(task: Any, shard: bytes) -> Any:
 
 def _run_partition(task: Any, outcomes: Any, of: str, converter: bytes, batches: Iterable[Any]) -> Iterator[Any]:
     """Learn the rows of a partition, which come as Arrow batches; no rows go back."""
-    number: int = TaskContext.get().partitionId()
+    number: int = task_context().partitionId()
     name = f"partition {number}"
 
     def learn() -> Any:
@@ -237,8 +246,7 @@ def _run(work: Callable[[], Any], of: str, number: int, name: str) -> bytes:
     try:
         outcome = work()
     except Exception as error:
-        where = f" on {socket.gethostname()}, in {os.getcwd()}, task {TaskContext.get().taskAttemptId()}"
+        where = f" on {socket.gethostname()}, in {os.getcwd()}, task {task_context().taskAttemptId()}"
         outcome = shard_error(of, number, name, where, error)
         outcome.add_note("".join(traceback.format_exception(error)))
-    packed: bytes = dumps(outcome)
-    return packed
+    return dumps(outcome)

@@ -15,6 +15,21 @@ from perceptrank.measures import Measure
 from perceptrank.stream.blocks import Blocks
 
 
+def dumps(thing: Any) -> bytes:
+    """Pickle as Spark does: every executor can read that."""
+    from pyspark import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(thing)
+    return packed
+
+
+def task_context() -> Any:
+    """Return what Spark tells a task about itself."""
+    from pyspark import TaskContext
+
+    return TaskContext.get()
+
+
 @dataclass(frozen=True)
 class FrameShard:
     """A partition of a DataFrame, which Spark makes anew in every epoch unless it was persisted."""
@@ -47,7 +62,7 @@ def spark_shards(frame: Any, shards: int | None, *, assume_grouped: bool, option
     columns, qid = check_columns(frame, options), options.get("qid", "qid")
     if assume_grouped and shards is not None:
         raise TypeError("shards cannot be given with assume_grouped=True: repartition the frame by whole queries first")
-    n = shards or frame.rdd.getNumPartitions()
+    n = shards or max(1, frame.rdd.getNumPartitions())
     if assume_grouped:
         _check_grouped(frame, qid)
     else:
@@ -62,7 +77,9 @@ def _shuffled(frame: Any, qid: str, *n: int) -> Any:
     """
     from pyspark.sql.functions import xxhash64
 
-    return frame.repartition(*n, qid).sortWithinPartitions(qid, xxhash64(*frame.columns))
+    columns = [frame[name] for name in frame.columns]
+    order = xxhash64(*columns, *(column.isNull() for column in columns))  # a hash alone passes over what is missing
+    return frame.repartition(*n, qid).sortWithinPartitions(qid, order)
 
 
 def _check_grouped(frame: Any, qid: str) -> None:
@@ -80,9 +97,8 @@ def _check_grouped(frame: Any, qid: str) -> None:
 
 def _queries_of(qid: str, batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow as pa
-    from pyspark import TaskContext
 
-    number: int = TaskContext.get().partitionId()
+    number: int = task_context().partitionId()
     for batch in batches:
         queries = batch.column(qid).unique().cast(pa.string())
         numbers = pa.array([number] * len(queries), pa.int32())
@@ -109,7 +125,6 @@ def with_values(
 
     They are made of `whole` partitions, after a shuffle that brings queries together, or else batch by batch.
     """
-    from pyspark.cloudpickle import dumps
     from pyspark.sql.types import DoubleType, LongType, StructField, StructType
 
     if name in frame.columns:
@@ -143,7 +158,6 @@ def measures_of(
     assume_grouped: bool,
 ) -> Any:
     """Return a Spark DataFrame with the measures of each query; null is where a measure leaves a query out."""
-    from pyspark.cloudpickle import dumps
     from pyspark.sql.types import DoubleType, StructField, StructType
 
     schema = StructType([frame.schema[qid], *(StructField(str(measure), DoubleType()) for measure in measures)])
