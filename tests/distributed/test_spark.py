@@ -20,7 +20,7 @@ pyspark = pytest.importorskip("pyspark")
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col, expr, lit
+from pyspark.sql.functions import col, expr, lit, udf
 
 from perceptrank.distributed.executors import Task, executor_of
 from perceptrank.distributed.spark_executor import SparkExecutor
@@ -127,6 +127,20 @@ def test_rows_that_differ_only_in_what_is_missing_are_in_one_order(session):
         shuffled = _shuffled(session.createDataFrame(rows, schema), "qid", 2)
         orders.add(tuple(row["f1"] for row in shuffled.collect()))
     assert len(orders) == 1
+
+
+def test_a_frame_whose_making_fails_names_the_cause_and_no_shard(session, frame):
+    @udf("double")
+    def broken(value):
+        raise KeyError(f"no price for {value}")
+
+    with pytest.raises(ShardError, match="the job of 2 shards failed: KeyError: 'no price for"):
+        learn(pr.SlamPerceptron(), frame.withColumn("f1", broken("f1")), shards=2)
+
+
+def test_columns_with_dots_are_refused(frame):
+    with pytest.raises(ValueError, match=r"no dot in their name, got 'bm25\.title': rename them by toDF"):
+        learn(pr.SlamPerceptron(), frame.withColumnRenamed("f1", "bm25.title"))
 
 
 def test_more_partitions_than_shards_are_not_dropped(session, frame):

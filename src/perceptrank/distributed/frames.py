@@ -53,6 +53,11 @@ def check_columns(frame: Any, options: dict[str, Any]) -> tuple[tuple[str, Any],
         raise TypeError(
             f"{', '.join(sorted(unknown))}: of a data frame, only {', '.join(sorted(_COLUMNS))} can be given"
         )
+    dotted = [name for name in frame.columns if "." in str(name)] if is_of_spark(frame) else []
+    if dotted:
+        raise ValueError(
+            f"columns of a Spark DataFrame must have no dot in their name, got {dotted[0]!r}: rename them by toDF"
+        )
     qid, relevance = options.get("qid", "qid"), options.get("relevance", "relevance")
     needed = [qid] if {PLACE, CLICKED} <= set(frame.columns) else [qid, relevance]
     lacking = [name for name in needed if name not in list(frame.columns)]

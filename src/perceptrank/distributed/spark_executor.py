@@ -27,6 +27,7 @@ from perceptrank.distributed.waiting import Waiting
 _ENDING = 10.0  # seconds that a cancelled job has to end
 _TASKS = 100_000  # of a stage, to look for those that run
 _LOCAL_TRIES = 4  # of a task of a local session, as elsewhere; Spark would make one
+_CAUSE = re.compile(r"^\w[\w.]*(?:Error|Exception): .*$", re.MULTILINE)  # Python's, which comes last
 _REASON = re.compile(r"Job aborted due to stage failure: (Task (\d+) in [^\n]*)")
 
 
@@ -133,7 +134,7 @@ class SparkExecutor(Waiting):
                 if number is None and not pending:
                     break
                 if number is None:
-                    raise self._problem(task.of, pending, packed) from packed
+                    raise self._problem(task.of, pending, packed, made_anew=made_anew) from packed
                 if number >= len(shards):
                     raise ValueError(
                         f"the frame has more partitions than the {len(shards)} that it had before: persist it"
@@ -186,9 +187,14 @@ class SparkExecutor(Waiting):
                         places[task.index()] = f"executor {task.executorId()}, {task.host()}"
         return places
 
-    def _problem(self, of: str, pending: dict[int, str], error: Exception | None) -> Exception:
-        """Return the error of a job that has ended before all shards were done."""
+    def _problem(self, of: str, pending: dict[int, str], error: Exception | None, *, made_anew: bool) -> Exception:
+        """Return the error of a job that has ended before all shards were done.
+
+        Of shards that are made anew, a task that failed may have been one that made them: its number is not theirs.
+        """
         message, number = str(error), next(iter(pending))
+        if error is None and not made_anew:
+            return ShardError(number, f"{of} {number} ({pending[number]}) is done, but what it sent has not come")
         if error is None:
             numbers = ", ".join(map(str, pending))
             return ValueError(
@@ -196,10 +202,11 @@ class SparkExecutor(Waiting):
                 "before; persist it"
             )
         reason = _REASON.search(message)
-        if reason is not None and int(reason[2]) in pending:
+        if reason is not None and not made_anew and int(reason[2]) in pending:
             number = int(reason[2])
-        what = f"{of} {number} ({pending[number]})"
-        if self.context._jsc is None or self.context._jsc.sc().isStopped():
+        what = f"the job of {len(pending)} {of}s" if made_anew else f"{of} {number} ({pending[number]})"
+        causes = _CAUSE.findall(message)
+        if self._is_stopped():
             problem = (
                 "is lost: the session was stopped; checkpoint= keeps what was learned in the epochs before, and the "
                 "same call goes on from there with another session"
@@ -209,11 +216,19 @@ class SparkExecutor(Waiting):
                 f"failed: executors cannot import {missing[1]}; install perceptrank[spark] {perceptrank.__version__} "
                 "in their Python, which the environment variable PYSPARK_PYTHON names before the session starts"
             )
+        elif causes and (made_anew or reason is None):
+            problem = f"failed: {causes[-1]}"
         elif reason is None:
             problem = f"failed: {type(error).__name__}: {_first_line(error)}"
         else:
             problem = f"was given up: {reason[1]}; perhaps executors had too little memory beside spark.executor.memory"
         return ShardError(number, f"{what} {problem}")
+
+    def _is_stopped(self) -> bool:
+        try:
+            return self.context._jsc is None or bool(self.context._jsc.sc().isStopped())
+        except Exception:
+            return True  # the driver's JVM is gone
 
     def __repr__(self) -> str:
         return f"SparkExecutor({self.session!r})"

@@ -44,8 +44,8 @@ class FrameShard:
         return f"partition {self.number}"
 
     def fingerprint(self) -> list[Any]:
-        """Return nothing: what a partition holds is not known before it is made."""
-        return []
+        """Return the columns: what a partition holds is not known before it is made."""
+        return list(self.frame.columns)
 
     def blocks(self) -> Blocks:
         """Return the queries, which are sent to this process."""

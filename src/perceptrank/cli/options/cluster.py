@@ -10,6 +10,7 @@ import typer
 
 from perceptrank.cli.options.reading import ClickReading, Reading
 from perceptrank.cli.terminal.streams import complain
+from perceptrank.io.paths import is_address
 
 CONNECTS = 30  # seconds that a scheduler has to answer
 
@@ -56,7 +57,8 @@ class Cluster:
             from perceptrank.distributed.spark_executor import spark_session
 
             with spark_session(self.scheduler, self.workers) as session:
-                complain(f"page of the cluster: {session.sparkContext.uiWebUrl}")
+                if page := session.sparkContext.uiWebUrl:
+                    complain(f"page of the cluster: {page}")
                 yield session
             return
         try:
@@ -110,6 +112,8 @@ def options_for_counting(dealing: Dealing, reading: ClickReading) -> dict[str, A
     """Return what functions of `distributed` that count clicks take beside the files."""
     reading = reading.of_impressions()
     check_files(reading, may_be_logs=True)
+    if any(map(is_address, reading.files)):
+        raise ValueError("a live index is read as a whole: leave out --dask, --spark and --scheduler")
     if not reading.from_clicks:
         return reading.options() | {"shards": dealing.shards}
     return reading.options() | {"shards": dealing.shards, "queries": reading.queries, "report": reading.report}
