@@ -424,3 +424,19 @@ def test_a_judgement_must_name_its_query(row, tmp_path):
 def test_a_blank_row_of_judgements_is_no_judgement(tmp_path):
     judgements = write(tmp_path, "j.csv", "qid,docid,grade\nq,d1,1\n,,\n")
     assert len(pr.read_table(judgements, write(tmp_path, "f.csv", "qid,docid,x\nq,d1,1\n"))) == 1
+
+
+@pytest.mark.parametrize("small", [0, delimited.SMALL_BYTES])
+@pytest.mark.parametrize(
+    ("header", "column", "qid", "expected"),
+    [
+        ("query,grade,x", "query", None, {"a": "a", "b": "b"}),
+        ("qid,grade,x", "qid", None, {"a": "a", "b": "b"}),
+        ("session,grade,qid", "qid", "session", {"a": 1, "b": 2}),
+        ("qid,grade,x", "x", None, {"a": 1, "b": 2}),
+    ],
+)
+def test_a_column_may_be_the_query_and_its_label(header, column, qid, expected, small, tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "SMALL_BYTES", small)
+    path = write(tmp_path, "a.csv", f"{header}\na,1,1\na,0,1\nb,1,2\n")
+    assert pr.io.read_labels(path, column, qid=qid) == expected

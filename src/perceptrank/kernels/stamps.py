@@ -2,14 +2,16 @@
 
 Numba's own cache looks at the file of the kernel, not at the kernels it calls. A stamp covers the bytecode of the
 kernel, the kernels, constants and classes that it names, and theirs in turn. Nothing is read from disk for it, except
-the source of modules whose intrinsics or plain functions a kernel uses; an edit changes the stamps of the kernels that
-reach it and no others.
+the source of modules whose intrinsics or plain functions a kernel uses, and of those that say how kernels are compiled;
+an edit of a kernel changes the stamps of those that reach it and no others.
 """
 
 import enum
 import hashlib
 import inspect
 import sys
+from functools import cache
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -55,9 +57,16 @@ def key_of(signature: Any, codegen: Any) -> str:
     for kind in signature if isinstance(signature, tuple) else (*signature.args, signature.return_type):
         stamp.add_type(kind)
     stamp.note(codegen.magic_tuple(), sys.hexversion, getattr(sys, "abiflags", ""))
-    stamp.note(numba.__version__, llvmlite.__version__, np.__version__)
+    stamp.note(numba.__version__, llvmlite.__version__, np.__version__, *_compilation())
     stamp.note(*(str(getattr(CONFIG, name, None)) for name in (*_SETTINGS, *_MORE_SETTINGS)))
     return stamp.digest().hex()[:24]
+
+
+@cache
+def _compilation() -> list[bytes]:
+    """Hash the modules that say how kernels are compiled."""
+    here = Path(__file__).parent
+    return [hashlib.sha256((here / name).read_bytes()).digest() for name in ("compiled.py", "pipeline.py")]
 
 
 class _Stamp:

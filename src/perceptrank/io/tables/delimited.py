@@ -137,12 +137,13 @@ class DelimitedTable:
             raise missing_column(self.path, column, self.header)
         qid = self._roles["qid"]
         for chunk in self._chunks(None):
-            parsed = self._parse_compiled(chunk, {"qid": qid, column: column}, {}, ())
+            self._check_quotes(chunk)
+            parsed = self._parse_compiled(chunk, {"qid": qid, "label": column}, {}, ())
             if parsed is None:
                 cells = self._cells(chunk, [qid, column])
                 yield cells[qid], cells[column]
             else:
-                yield parsed[0].tolist(), [text or None for text in parsed[1][column].tolist()]
+                yield parsed[0].tolist(), [text or None for text in parsed[1]["label"].tolist()]
 
     def texts(self, names: list[str], progress: Progress | None = None) -> Iterator[Any]:
         """Read columns as data frames of texts."""
@@ -180,7 +181,8 @@ class DelimitedTable:
         self, chunk: Chunk, texts: dict[str, str], numbers: dict[str, str], names: tuple[str, ...]
     ) -> Parsed | None:
         """Parse the columns of roles and features; return None if there is anything that is rare, or little at all."""
-        if self._is_small:
+        used = [*names, *numbers.values(), *texts.values()]
+        if self._is_small or len(set(used)) < len(used):
             return None
         if not chunk.text.isascii():
             self._decode(chunk.text, chunk.line)
