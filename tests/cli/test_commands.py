@@ -450,6 +450,18 @@ def test_progress_in_a_log_is_lines(monkeypatch, capsys):
     assert capsys.readouterr().err.endswith("learning: 50 %\nlearning …\n")
 
 
+def test_a_progress_bar_follows_what_there_is_to_do(monkeypatch):
+    """It may become known late, or be of another unit in the next step: shards, then documents."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("perceptrank.cli.terminal.tables._PATIENCE_SECONDS", 0.0)
+    with ProgressBar("judging") as bar:
+        seen = []
+        for done, total in ((1, 2), (2, 2), (10, 40)):
+            bar(done, total)
+            seen.append(bar._progress.tasks[0].percentage)
+    assert seen == [50, 100, 25]
+
+
 def test_help_groups_commands_and_options(run):
     main = run("--help").stdout
     assert (

@@ -94,6 +94,14 @@ def test_other_slices(run, folder):
     assert run("evaluate", "current.json", "new.json", "day3.csv", "--by", "feature:price").stdout.count(" to ") > 8
 
 
+def test_a_feature_of_weight_files_is_a_slice_too(run, folder):
+    """No model has learned its name, and it is still a feature."""
+    for name, weight in (("old.json", 1.0), ("same.json", 2.0)):
+        (folder / name).write_text(json.dumps({"title": 1.0, "frequency": weight}))
+    result = run("evaluate", "old.json", "same.json", "day3.parquet", "--by", "frequency", "--json", code=4)
+    assert json.loads(result.stdout)["slices"][0]["label"] == "100 to 149"
+
+
 def test_the_page(run, folder):
     words = ["current.json", "new.json", "day3.parquet", "--by", "category", "--page", "out.html", "--margin", "0.01"]
     run("evaluate", *words)

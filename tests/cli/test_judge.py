@@ -120,6 +120,8 @@ def test_judgements_without_clicks_or_a_known_suffix_are_refused(run, impression
     assert "judging needs the column 'place'" in run("judge", "graded", "--out", "judged.csv", code=1).stderr
     pr.write_store(impressions, "log")
     assert "the suffix of a file of judgements" in run("judge", "log", "--out", "judged.txt", code=1).stderr
+    full = run("judge", "log", "--out", "judged.json", "--to", "full", code=1).stderr
+    assert "the suffix of a file with all columns must be one of .csv, .jsonl, .ndjson" in full
 
 
 @pytest.mark.engine

@@ -406,6 +406,8 @@ def test_the_workbench_imports_the_file(tmp_path, judged):
 def test_files_that_cannot_be_written_say_why(tmp_path, judged):
     with pytest.raises(ValueError, match="the suffix of a file of judgements must be one of"):
         judged.write(tmp_path / "judged.parquet")
+    with pytest.raises(ValueError, match=r"all columns must be one of \.csv, \.jsonl, \.ndjson"):
+        judged.write(tmp_path / "judged.json", "full")
     unsure = judge(make_log([("shoes", [("a", 1, 1.0)])]), bias=[1.0])
     with pytest.raises(ValueError, match="none of 1 documents has a rating: interval spans several bands; `ratings="):
         unsure.write(tmp_path / "ratings.csv", "quepid")

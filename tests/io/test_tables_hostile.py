@@ -303,6 +303,16 @@ def test_damaged_tables_are_read_or_refused(rows, separator, size, tmp_path_fact
         assert all(stream.qids.tolist())
 
 
+def test_a_large_table_is_parsed_by_the_kernel_however_small_it_is_compressed(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv.gz"
+    rows = "".join(f"q{row // 10},d{row},{row % 3},{row}\n" for row in range(100_000))
+    path.write_bytes(gzip.compress(f"qid,docid,grade,x\n{rows}".encode()))
+    assert path.stat().st_size < delimited.SMALL_BYTES < len(rows)
+    monkeypatch.setattr(delimited.DelimitedTable, "_parse_cells", None)  # the slow way
+    stream = pr.read_table(path)
+    assert stream.X.ravel().tolist() == list(range(100_000))
+
+
 def read_or_none(path, n_lines):
     """Return the stream, or None if the file is refused by name and line."""
     try:

@@ -60,6 +60,20 @@ def data():
     return np.array(stream.X)[shuffle], np.array(stream.relevance)[shuffle], qid[shuffle]
 
 
+def test_fit_measures_nothing(data):
+    """There is no trace to return, and measuring takes as long as learning."""
+    asked = []
+
+    class Noting(pr.ListwisePerceptron):
+        def learn(self, stream, measures=None):
+            asked.append(measures)
+            return super().learn(stream, measures)
+
+    X, y, qid = data
+    Noting().fit(X, y, qid=qid, n_passes=3)
+    assert asked == [[]] * 3
+
+
 @pytest.fixture
 def routing():
     with sklearn.config_context(enable_metadata_routing=True):

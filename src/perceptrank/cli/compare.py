@@ -103,7 +103,7 @@ def _compare_orders(
         stream = _whole(reading, bar)
     test = _held_out(reading, "--test", orders.test, stream) if orders.test else None
     vali = _held_out(reading, "--vali", orders.vali, stream) if orders.vali else None
-    done, said, fits = 0, 0.0, Counter[str]()
+    done, said, fitted = 0, 0.0, Counter[str]()
     with ProgressBar("comparing") as bar:
 
         def advance(traces: "dict[str, pr.Trace]") -> None:
@@ -113,10 +113,10 @@ def _compare_orders(
 
         def tell(name: str) -> None:
             nonlocal said
-            fits[name] += 1
-            if fits[name] == 1 or time.monotonic() - said >= _TELL_SECONDS:
+            fitted[name] += 1
+            if fitted[name] == 1 or time.monotonic() - said >= _TELL_SECONDS:
                 said = time.monotonic()
-                complain(f"fitting {name} to {len(stream):,} queries: order {fits[name]} of {len(seeds)}")
+                complain(f"fitting {name} to {len(stream):,} queries: order {fitted[name]} of {len(seeds)}")
 
         options: dict[str, Any] = {"n_threads": reading.n_threads, "on_block": advance, "on_fit": tell}
         return pr.compare(learners, stream, recorded, test=test, vali=vali, orders=seeds, on_error="drop", **options)
@@ -307,7 +307,7 @@ def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any], *
         if rates and (depends or len(names) == 1):
             wanted = {f"{rate:g}": own | {"learning_rate": rate} for rate in rates}
         try:
-            made = {rate: make_learner(name, chosen) for rate, chosen in wanted.items()}
+            made = {rate: make_learner(name, given) for rate, given in wanted.items()}
         except ValueError as error:
             if "all" not in chosen:
                 raise

@@ -112,6 +112,8 @@ def _labels(by: str | None, rankers: "dict[str, pr.Learner]", reading: ClickRead
     names = reading.column_names()
     labels = read_labels(list(reading.files), column, reading.feature_paths or None, qid=names.get("qid"))
     known = {name for ranker in rankers.values() for name in getattr(ranker, "feature_names_in_", ())}
+    for ranker in rankers.values():  # those that have learned nothing yet, such as weights
+        known |= {*(ranker.model.beginning.features or ()), ranker.model.beginning.production}
     if kinds == {"parquet"} and "features" not in names and column not in known:
         features, _ = default_columns(str(reading.files[0]), **names)
         chosen = [f"feature={name}" for name in features if name != column]
@@ -242,9 +244,9 @@ def show_decision(result: "pr.Evaluation", note: str, *, by: str | None, n_worst
 
 
 def _columns(difference: "pr.Difference", percent: str) -> dict[str, Any]:
-    interval = "few queries" if difference.is_small else f"{difference.low:+.4f} to {difference.high:+.4f}"
+    shown = "few queries" if difference.is_small else f"{difference.low:+.4f} to {difference.high:+.4f}"
     mean = difference.difference
-    return {"difference": "-" if math.isnan(mean) else f"{mean:+.4f}", percent: interval}
+    return {"difference": "-" if math.isnan(mean) else f"{mean:+.4f}", percent: shown}
 
 
 def _show_slices(result: "pr.Evaluation", by: str, percent: str) -> None:

@@ -72,7 +72,7 @@ def judge(
 
     dealing.check()
     start = time.perf_counter()
-    format_ = format_for(out) if to is None else to.value
+    format_ = format_for(out, None if to is None else cast(Any, to.value))
     known = None if bias is None else _read_bias(bias)
     settings: dict[str, Any] = {
         "thresholds": THRESHOLDS if thresholds is None else as_numbers("`thresholds`", thresholds),

@@ -234,13 +234,13 @@ def _learn_together(
             previous.result()
         own: dict[str, list[Trace]] = {name: [] for name in names}
         # What is transformed for several learners stays in the cache if they take turns.
-        turns = named[names[0]].model.blocks(block) if len(names) > 1 else [block]  # type: ignore[attr-defined]
-        for turn in turns:
+        pieces = named[names[0]].model.blocks(block) if len(names) > 1 else [block]  # type: ignore[attr-defined]
+        for piece in pieces:
             with sharing() if len(names) > 1 else nullcontext():
                 for name in names:
                     try:
                         if name not in errors:
-                            own[name].append(named[name].learn(turn, measures))
+                            own[name].append(named[name].learn(piece, measures))
                     except FAILURES as error:
                         errors[name] = _named_failure(name, error)
         return {name: Trace.concatenate(traces) for name, traces in own.items() if name not in errors}

@@ -175,9 +175,9 @@ class Estimator(ABC):
             raise ValueError("all weights are zero: there is no query to learn from")
         check_positive_whole("n_passes", n_passes)
         rng = np.random.default_rng(seed)
-        learned.learn(stream)
+        learned.learn(stream, [])
         for _ in range(n_passes - 1):
-            learned.learn(stream.shuffled(rng))
+            learned.learn(stream.shuffled(rng), [])
         self.adopt(learned.model)
         return self
 

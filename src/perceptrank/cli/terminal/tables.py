@@ -211,9 +211,9 @@ class ProgressBar:
                 return
             self._progress = _make_progress()
             self._progress.start()
-            self._task = self._progress.add_task(self._title, total=total or None)
+            self._task = self._progress.add_task(self._title, total=None)
         if self._task is not None:
-            self._progress.update(self._task, completed=done)
+            self._progress.update(self._task, completed=done, total=total or None)
 
     def __enter__(self) -> "ProgressBar":
         return self

@@ -226,11 +226,10 @@ class Judgements:
         int
             Number of documents that were written.
         """
-        to = format_for(path) if to is None else to
-        check_choice("to", to, get_args(Format))
+        to = format_for(path, to)
         if to == "full":
             rows = [{name: _number(value) for name, value in row.items()} for row in self.rows()]
-            is_json = Path(path).suffix.lower() in (".jsonl", ".ndjson", ".json")
+            is_json = Path(path).suffix.lower() in (".jsonl", ".ndjson")
             lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows) if is_json else _csv_lines(rows)
             count = len(rows)
         else:
@@ -263,9 +262,15 @@ class Judgements:
         }
 
 
-def format_for(path: str | os.PathLike[str]) -> Format:
-    """Return the format that a suffix stands for; raise `ValueError` if it stands for none."""
+def format_for(path: str | os.PathLike[str], to: Format | None = None) -> Format:
+    """Return the format to write, by default that which the suffix stands for; raise `ValueError` if there is none."""
     suffix = Path(path).suffix.lower()
+    if to is not None:
+        check_choice("to", to, get_args(Format))
+        if to == "full" and suffix == ".json":
+            known = ", ".join(suffix for suffix, format in _SUFFIXES.items() if format == "full")
+            raise ValueError(f"{path}: the suffix of a file with all columns must be one of {known}")
+        return to
     if suffix not in _SUFFIXES:
         known = ", ".join(_SUFFIXES)
         raise ValueError(f"{path}: the suffix of a file of judgements must be one of {known}, or give its format")

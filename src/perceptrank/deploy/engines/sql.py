@@ -116,7 +116,7 @@ class SqlQuery(SumTarget):
         return f"{self._number(term.weight)} * {column}"
 
     def _split(self, model: Folded, feature: int, threshold: float, left: str, right: str) -> str:
-        """Return what a node of a tree adds; of a feature that is NULL or NaN, and not 0, the product is so."""
+        """Return what a node of a tree adds. NaN, and NULL that is not 0, make the sum so by the feature's product."""
         value = self._column(model.names[feature], is_sparse=model.is_sparse)
         return f"CASE WHEN {value} <= {self._number(threshold)} THEN {left} ELSE {right} END"
 

@@ -10,7 +10,7 @@ from perceptrank.io.tables.columns import Format
 from perceptrank.io.tables.rows import is_number
 
 CHUNK_BYTES = 4 * 2**20
-_HEAD_BYTES = 2**20
+_HEAD_BYTES = 2 * 2**20
 QUOTES = "quotes must be closed; a field that has quotes must be quoted, and its own quotes doubled"
 _QUOTE, _NEWLINE = b'"', b"\n"
 

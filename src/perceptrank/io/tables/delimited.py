@@ -55,7 +55,6 @@ class DelimitedTable:
 
     def __init__(self, path: str, format: Format, wanted: Wanted) -> None:
         self.path, self._wanted, self._quoted = path, wanted, format == "csv"
-        self._is_small = os.path.getsize(path) < SMALL_BYTES
         self._read_header()
         self._roles, guessed = find_roles(path, self.header, wanted)
         self.names: tuple[str, ...] = self._choose_features() if wanted.with_features else ()
@@ -67,6 +66,7 @@ class DelimitedTable:
         """Read the names of the columns and the first rows; find the delimiter."""
         path, quoted = self.path, self._quoted
         head = read_head(path, quoted=quoted)
+        self._is_small = max(len(head), os.path.getsize(path)) < SMALL_BYTES  # the head is decompressed
         if not head.strip():
             raise FormatError(path, 1, 1, "the file is empty")
         end = head.find(b"\n") + 1

@@ -61,14 +61,13 @@ def _rankings(moment: Moment) -> str:
         parts += [arc(left, place[j], place[i]) for i, j in wrong]
         outranked = {i for i, _ in wrong}
         for i, p in place.items():
-            one = card(left, p, _CARD_WIDTH, letter(i), int(moment.grades[i]), is_wrong=i in outranked)
             before = places.get(i)
             if before is None:
                 middle = TOP + ROW * p + CARD / 2
                 parts.append(text(left + _CARD_WIDTH + 34, middle + 5, f"{moment.clicked[i]:,}", "score"))
             else:
                 lines.append(_link(*before, left, p))
-            parts.append(one)
+            parts.append(card(left, p, _CARD_WIDTH, letter(i), int(moment.grades[i]), is_wrong=i in outranked))
         places = {i: (left, p) for i, p in place.items()}
     label = f"The query as each ranker puts it. {describe(moment)}"
     return drawing(_WIDTH, _HEIGHT, label, lines + parts)
