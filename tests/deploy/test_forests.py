@@ -9,6 +9,7 @@ import math
 import os
 import runpy
 import shutil
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.deploy import fold, parity
+from perceptrank.deploy.engines.sql import quoted
 from perceptrank.deploy.forests import join_forests
 from perceptrank.transforms.trees.forest import NAN, ZERO
 from perceptrank.transforms.trees.reading import ForestBuilder
@@ -214,6 +216,32 @@ def test_a_score_beside_sparse_features():
     names = {}
     exec(pr.deploy.export(model, "python").text, names)
     assert names["score"]({}) == names["score"](dict.fromkeys(NAMES, 0.0))
+
+
+@pytest.mark.parametrize("target", ["python", "javascript", "sql"])
+def test_a_score_of_trees_beside_sparse_features(target, tmp_path):
+    """Trees, too, take features that are absent for 0."""
+    stream = shaped()
+    model = of_score(stream.to_sparse(), of_leaves(stream))
+    check(model, stream.to_sparse(), target)
+    text = pr.deploy.export(model, target).text
+    if target == "python":
+        absent = runpy.run_path(str(write(tmp_path / "model.py", text)))["score"]({})
+    elif target == "javascript":
+        write(tmp_path / "model.mjs", text)
+        run = write(tmp_path / "run.mjs", 'import { score } from "./model.mjs";\nconsole.log(score({}));')
+        absent = float(subprocess.run(["node", run], capture_output=True, text=True, check=True).stdout)
+    else:
+        with pytest.importorskip("duckdb").connect() as connection:
+            columns = ", ".join(f"CAST(NULL AS DOUBLE) AS {quoted(name)}" for name in NAMES)
+            connection.execute(f"CREATE TABLE documents AS SELECT {columns}")
+            absent = connection.execute(text).fetchone()[-1]
+    assert absent == pytest.approx(float(model.predict(np.zeros((1, 5)))[0]), rel=1e-12)
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def test_trees_that_take_zeros_as_missing_are_refused():

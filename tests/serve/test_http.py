@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -300,6 +301,60 @@ def test_a_client_sends_again_after_a_restart(nursery, tmp_path):
         client._own.connection.sock.shutdown(socket.SHUT_RDWR)  # the connection breaks
         assert client.learn(DOCUMENTS, {"d2": 1}, event_id="e")["duplicate"]
     again.end()
+
+
+class Losing(ThreadingHTTPServer):
+    """Passes requests on to a service; of those to some path, the first one is carried out and gets no response."""
+
+    def __init__(self, running, path):
+        super().__init__(("127.0.0.1", 0), Passing)
+        self.running, self.path, self.taken = running, path, 0
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
+
+    def __exit__(self, *error):
+        self.shutdown()
+        super().__exit__(*error)
+
+
+class Passing(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        status, headers, content = send(self.server.running, "POST", self.path, body, dict(self.headers))
+        self.server.taken += self.path == self.server.path
+        if self.path == self.server.path and self.server.taken == 1:
+            self.close_connection = True
+            return
+        self.send_response(status)
+        self.send_header("Content-Length", headers["Content-Length"])
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *words):
+        pass
+
+
+def test_queries_without_an_event_id_are_learned_once_if_the_response_is_lost(own):
+    with Losing(own, "/v1/learn") as losing, pr.Client(losing.url) as client:
+        results = client.learn_many([{"documents": DOCUMENTS, "grades": {"d2": 1}}] * 3)
+        assert losing.taken == 2
+        assert [one["duplicate"] for one in results] == [True] * 3
+        assert len({one["event_id"] for one in results}) == 3
+
+
+def test_changes_are_not_sent_again_if_the_response_is_lost(own):
+    with Losing(own, "/v1/model/rollback") as losing, pr.Client(losing.url) as client:
+        with pytest.raises(ConnectionError, match=r"did not answer: .*; the change may have been made: see versions"):
+            client.roll_back(1)
+        assert losing.taken == 1
+    with pr.Client(own.url) as client:
+        assert client.versions()["model_version"] == 2
+        client._own.connection.sock.shutdown(socket.SHUT_RDWR)  # one that was idle is broken: there is a new one
+        assert client.roll_back(1) == 3
+    with pytest.raises(ConnectionError, match="cannot reach"):
+        pr.Client("http://127.0.0.1:1", retries=1).roll_back(1)
 
 
 def test_tokens_have_scopes(nursery, tmp_path):

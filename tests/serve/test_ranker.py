@@ -230,6 +230,29 @@ def test_what_waiting_rankings_keep_is_what_is_counted(letter, n_documents, id_l
     assert 0.5 * kept <= rankings._size <= 1.5 * kept
 
 
+def test_a_ranking_that_comes_again_is_kept_once():
+    """A replica sends what it keeps again if the connection broke; the ranking waits from then on."""
+    now = [0.0]
+    rankings = Rankings(b"secret", 1, Settings(ranking_seconds=10), clock=lambda: now[0])
+
+    def waiting(coins):
+        listed = Listed([0], [0], "none", np.ones(1), coins, None, False, "", {}, 1)
+        return Waiting(Arranged(["a"], np.zeros((1, 1)), None), listed)
+
+    first, second = (rankings.add(rankings.next_number(), waiting(coins), None) for coins in (1, 2))
+    size = rankings._size
+    now[0] = 5.0
+    rankings.restore(first, waiting(1), None)
+    assert (len(rankings), rankings._size) == (2, size)
+    now[0] = 12.0
+    rankings.take_expired()
+    assert first in rankings
+    assert second not in rankings
+    now[0] = 16.0
+    rankings.take_expired()
+    assert (len(rankings), rankings._size) == (0, 0)
+
+
 def test_answers_that_wait_are_bounded_by_what_they_take(tmp_path, monkeypatch):
     """Many answers to one ranking have a copy of its features each."""
     ranker = ServedRanker(tmp_path / "r", settings=Settings(snapshot_seconds=1e9, waiting_bytes=10_000))

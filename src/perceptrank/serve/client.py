@@ -7,6 +7,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from threading import local
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
+from uuid import uuid4
 
 from perceptrank.serve.errors import KINDS, ServiceError
 from perceptrank.stream.validation import ParameterError
@@ -22,8 +23,9 @@ class Client:
     cannot be reached or cannot learn now. All but those of the connection are a `perceptrank.serve.ServiceError`, with
     `kind`, `message` and `advice`.
 
-    A request whose connection broke is sent again: answers have an `event_id`, so that none is learned twice. Threads
-    may share a client. Methods take:
+    A request whose connection broke is sent again: answers have an `event_id`, so that none is learned twice. Only
+    changes of the model and of its challengers are sent once; if the connection breaks, `versions` tells whether they
+    were made. Threads may share a client. Methods take:
 
     - `documents`: a mapping from ids to features, or a list of {"id": …, "features": …}; features are a mapping from
       names to numbers, or a list of numbers;
@@ -179,14 +181,17 @@ class Client:
         Parameters
         ----------
         queries : iterable of {"documents": …, "grades": …, "event_id": …}
-            At most 10,000.
+            At most 10,000. Those without an `event_id` get one.
 
         Returns
         -------
         list of dict
             For each, what `learn` would return, or {"error": …}.
         """
-        plain = ({**query, "documents": _documents(query["documents"])} for query in queries)
+        plain = (
+            {**query, "documents": _documents(query["documents"]), "event_id": query.get("event_id") or uuid4().hex}
+            for query in queries
+        )
         lines = [json.dumps(query, allow_nan=False) for query in plain]
         content = self._send("POST", "/learn", "\n".join(lines).encode(), "application/x-ndjson")
         results: list[dict[str, Any]] = json.loads(content)["results"]
@@ -260,27 +265,46 @@ class Client:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    def _request(self, method: str, path: str, body: Any = None, *, once: bool = False) -> dict[str, Any]:
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        response: dict[str, Any] = json.loads(self._send(method, path, content))
+        response: dict[str, Any] = json.loads(self._send(method, path, content, once=once))
         return response
 
     def _change(self, path: str, body: Any) -> int:
-        return int(self._request("POST", path, body)["model_version"])
+        self.close()  # a connection that was idle may be closed, and the request is not sent again
+        return int(self._request("POST", path, body, once=True)["model_version"])
 
-    def _send(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        kind: str = "application/json",
+        *,
+        once: bool = False,
+    ) -> bytes:
+        """Send a request, again if the connection breaks; with `once`, only until there is a connection."""
         headers = {"Content-Type": kind} if body is not None else {}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
+        is_sent = False
         for attempt in range(self.retries + 1):
             try:
                 connection = self._connection()
+                if connection.sock is None:
+                    connection.connect()
+                is_sent = True
                 connection.request(method, self._base + path, body, headers)
                 response = connection.getresponse()
                 content = response.read()
                 break
             except _RETRIED as error:
                 self.close()
+                if once and is_sent:
+                    raise ConnectionError(
+                        f"{self.url} did not answer: {type(error).__name__} {error}; the change may have been made: "
+                        "see versions()"
+                    ) from error
                 if attempt == self.retries:
                     raise ConnectionError(f"cannot reach {self.url}: {type(error).__name__} {error}") from error
                 time.sleep(0.1 * 2**attempt)

@@ -89,6 +89,8 @@ class Rankings:
             waiting.size += _size_of(arranged.names)
         waiting.since = self._clock()
         with self._lock:
+            if (old := self._waiting.pop(ranking_id, None)) is not None:  # a replica has sent it again
+                self._size -= old.size
             self._waiting[ranking_id] = waiting
             self._by_coins[waiting.listed.coins] = ranking_id
             self._size += waiting.size

@@ -62,7 +62,7 @@ def snapshot_text(current: Current) -> str:
     """Return the content of a snapshot."""
     document = current.learner.as_document()
     document["log"] = {"link": current.link.hex(), **{name: getattr(current, name) for name in _PLAIN}}
-    if current.shadow.is_active or current.shadow.known:
+    if current.shadow.is_fixed or current.shadow.known:
         document["log"]["shadow"] = current.shadow.as_plain()
     document["log"]["checksum"] = _checksum(document)
     return model_text(document)

@@ -26,7 +26,7 @@ export const {table.name} = [ // name of a feature, {table.columns}
 export function score(features) {{
   let total = BIAS;
   for (const [name, {table.parts}] of {table.name}) {{
-    let value = Object.prototype.hasOwnProperty.call(features, name) ? features[name] : {otherwise};
+    let value = {value};
     if (typeof value !== "number" || !Number.isFinite(value)) {{
       throw new TypeError(`feature ${{name}} must be a finite number, got ${{value}}`);
     }}
@@ -66,14 +66,16 @@ const ROOTS = {roots};
 const LEAVES = {leaves};
 """
 _WALKS = """\
-  for (let node of ROOTS) {
-    while (node >= 0) {
+  for (let node of ROOTS) {{
+    while (node >= 0) {{
       const [name, highest, first, second] = NODES[node];
-      node = features[name] <= highest ? first : second;
-    }
+      const value = {value};
+      node = value <= highest ? first : second;
+    }}
     total += LEAVES[-1 - node];
-  }
+  }}
 """
+_VALUE = "Object.prototype.hasOwnProperty.call(features, name) ? features[name] : "
 _PRODUCT = "    total += weight * (value - offset);"
 _STEPS = "    total += heights[countBelow(edges, value)];"
 _LINES = """\
@@ -108,8 +110,9 @@ class JavaScriptFunction(SumTarget):
 
     def write(self, model: Folded | Additive) -> tuple[str, list[str]]:
         helper, body, walks = "", _PRODUCT, ""
+        value = _VALUE + ("0" if model.is_sparse else "undefined")
         if model.forest is not None:
-            walks = _WALKS
+            walks = _WALKS.format(value=value)
             helper = _TREES.format(
                 nodes="\n".join(f"  {json.dumps(row)}," for row in node_rows(model.forest, model.names)),
                 roots=model.forest.roots.tolist(),
@@ -125,7 +128,7 @@ class JavaScriptFunction(SumTarget):
             rows="\n".join(f"  {json.dumps(row)}," for row in table.rows),
             helper=helper,
             absent="One that is absent is 0." if model.is_sparse else "One that is absent is an error.",
-            otherwise="0" if model.is_sparse else "undefined",
+            value=value,
             body=body,
             walks=walks,
         )

@@ -65,7 +65,7 @@ class SqlQuery(SumTarget):
         else:
             terms = [self._term(term, model.is_sparse) for term in model.terms()]
         if model.forest is not None:
-            terms += model.forest.nested(self._number, partial(self._split, model.names))
+            terms += model.forest.nested(self._number, partial(self._split, model))
         if model.bias:
             terms.append(self._number(model.bias))
         text = (
@@ -115,9 +115,9 @@ class SqlQuery(SumTarget):
             column = f"({column} - {self._number(term.offset)})"
         return f"{self._number(term.weight)} * {column}"
 
-    def _split(self, names: tuple[str, ...], feature: int, threshold: float, left: str, right: str) -> str:
-        """Return what a node of a tree adds; where a feature is NULL or NaN, the sum is so by its product."""
-        value = self._column(names[feature], is_sparse=False)
+    def _split(self, model: Folded, feature: int, threshold: float, left: str, right: str) -> str:
+        """Return what a node of a tree adds; of a feature that is NULL or NaN, and not 0, the product is so."""
+        value = self._column(model.names[feature], is_sparse=model.is_sparse)
         return f"CASE WHEN {value} <= {self._number(threshold)} THEN {left} ELSE {right} END"
 
     def _case(self, curve: ScoreCurve, additive: Additive) -> str:

@@ -38,7 +38,6 @@ NOT_EXPLORED = (
 NO_VALUE = (
     "challenger {} is compared by {}, which swaps of neighbours do not tell: set explore to shuffle:10, for example"
 )
-_LARGEST = 1e300  # evidence that is shown
 LIKE_CLICKS = (
     "the grades look like clicks, which favour what was shown high: send clicks to POST /v1/clicks, or set judged to "
     "true if they are judgements; until then, grades promote no challenger"
@@ -92,7 +91,7 @@ class ChallengerStanding(msgspec.Struct):
             mean=unit * compared.second_mean if is_known else None,
             difference=unit * compared.difference if is_known else None,
             interval=(unit * low, unit * high),
-            evidence=min(math.exp(min(compared.log_evidence, 690.0)), _LARGEST),
+            evidence=math.exp(min(compared.log_evidence, 690.0)),
             needed_evidence=challenger.needed(error),
             better=challenger.is_better(error),
             wins=challenger.wins,

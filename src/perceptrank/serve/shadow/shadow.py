@@ -151,11 +151,6 @@ class Shadow:
     begun: int = 0  # comparisons with the learner that ranks now
     promotion: Promotion | None = None  # the last one
 
-    @property
-    def is_active(self) -> bool:
-        """True if the learner that ranks is fixed or has challengers."""
-        return self.is_fixed or bool(self.challengers)
-
     def restarted(self, version: int, *, is_fixed: bool = False, without: str | None = None) -> "Shadow":
         """Return it with new comparisons: another learner ranks from now on."""
         challengers = {
