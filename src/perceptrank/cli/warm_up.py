@@ -14,7 +14,7 @@ from perceptrank.cli.making import make_learner
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson
 from perceptrank.cli.terminal.tables import announce_compiling, show
 
-_LETOR = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:1 2:0\n"
+_LETOR = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:1 2:0\n" * 100  # shorter ones are read as a whole
 _TABLE = "qid,grade,x\n" + 200_000 * "1,1,0\n"  # smaller ones are not read by compiled code
 _GRADES, _QUERIES = [2.0, 0.0, 1.0, 0.0], [2, 2]
 

@@ -24,7 +24,7 @@ _CASE = ord("a") - ord("A")
 _SIXTEEN = np.uint64(1 << 16)
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 _LONGEST_WORD = 5
-_KNOWN = {word: np.nan for word in MISSING_WORDS if word} | TRUTHS
+_KNOWN = {word: np.nan for word in sorted(MISSING_WORDS) if word} | TRUTHS
 _WORDS = np.array([int.from_bytes(word.encode(), "little") for word in _KNOWN], np.uint64)
 _VALUES = np.array(list(_KNOWN.values()))
 
