@@ -307,7 +307,7 @@ def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any], *
         if rates and (depends or len(names) == 1):
             wanted = {f"{rate:g}": own | {"learning_rate": rate} for rate in rates}
         try:
-            made = {rate: make_learner(name, given) for rate, given in wanted.items()}
+            made = {rate: make_learner(name, options) for rate, options in wanted.items()}
         except ValueError as error:
             if "all" not in chosen:
                 raise

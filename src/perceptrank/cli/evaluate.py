@@ -244,9 +244,9 @@ def show_decision(result: "pr.Evaluation", note: str, *, by: str | None, n_worst
 
 
 def _columns(difference: "pr.Difference", percent: str) -> dict[str, Any]:
-    shown = "few queries" if difference.is_small else f"{difference.low:+.4f} to {difference.high:+.4f}"
+    bounds = "few queries" if difference.is_small else f"{difference.low:+.4f} to {difference.high:+.4f}"
     mean = difference.difference
-    return {"difference": "-" if math.isnan(mean) else f"{mean:+.4f}", percent: shown}
+    return {"difference": "-" if math.isnan(mean) else f"{mean:+.4f}", percent: bounds}
 
 
 def _show_slices(result: "pr.Evaluation", by: str, percent: str) -> None:
