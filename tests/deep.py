@@ -28,8 +28,8 @@ def plan(seed):
     fuzz = ["--seconds", "120", "--seed", str(seed)]
     files = [[sys.executable, f"tests/fuzz_{kind}.py", *fuzz] for kind in ("letor", "files")]
     return [
-        ("all tests, with new random draws", 25, 35, [[*PYTEST, *PARALLEL, *draws, "-m", "not engine"]], {}),
-        ("engines, servers, clusters and kill tests", 20, 27, [[*PYTEST, *draws, "-m", "engine"]], {}),
+        ("all tests, with new random draws", 20, 28, [[*PYTEST, *PARALLEL, *draws, "-m", "not engine"]], {}),
+        ("engines, servers, clusters and kill tests", 27, 34, [[*PYTEST, *draws, "-m", "engine"]], {}),
         ("kernels with bounds checks", 6, 10, [[*PYTEST, *PARALLEL, "-m", "kernel and not deep", "tests"]], CHECKED),
         ("random LETOR text and damaged files", 3, 5, files, {}),
     ]
