@@ -10,7 +10,7 @@ import enum
 import hashlib
 import inspect
 import sys
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -40,6 +40,13 @@ _MORE_SETTINGS = (
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, slice)
 
 
+# Hashes of the modules that say how kernels are compiled, read at once: a process may give up the right to read them.
+_COMPILATION: list[bytes] = []
+for _name in ("compiled.py", "pipeline.py"):
+    with suppress(OSError):
+        _COMPILATION.append(hashlib.sha256(Path(__file__).with_name(_name).read_bytes()).digest())
+
+
 class NotStampedError(Exception):
     """A kernel depends on something that cannot be hashed."""
 
@@ -57,16 +64,9 @@ def key_of(signature: Any, codegen: Any) -> str:
     for kind in signature if isinstance(signature, tuple) else (*signature.args, signature.return_type):
         stamp.add_type(kind)
     stamp.note(codegen.magic_tuple(), sys.hexversion, getattr(sys, "abiflags", ""))
-    stamp.note(numba.__version__, llvmlite.__version__, np.__version__, *_compilation())
+    stamp.note(numba.__version__, llvmlite.__version__, np.__version__, *_COMPILATION)
     stamp.note(*(str(getattr(CONFIG, name, None)) for name in (*_SETTINGS, *_MORE_SETTINGS)))
     return stamp.digest().hex()[:24]
-
-
-@cache
-def _compilation() -> list[bytes]:
-    """Hash the modules that say how kernels are compiled."""
-    here = Path(__file__).parent
-    return [hashlib.sha256((here / name).read_bytes()).digest() for name in ("compiled.py", "pipeline.py")]
 
 
 class _Stamp:
