@@ -132,6 +132,8 @@ class SparkExecutor(Waiting):
             while pending or made_anew:
                 number, packed = self.next_done(done, task.of, pending, shards) if pending else done.get()
                 if number is None and not pending:
+                    if packed is not None:  # a partition failed that was not there before
+                        raise packed
                     break
                 if number is None:
                     raise self._problem(task.of, pending, packed, made_anew=made_anew) from packed
