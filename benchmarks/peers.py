@@ -1,14 +1,16 @@
 """Other libraries run on the same streams with the same measure: NDCG@10, and the seconds that each takes on one core.
 
-python benchmarks/peers.py [--streams mq2008 mslr simulated] [--json]
+python benchmarks/peers.py [--streams mq2008 mslr simulated] [--allrank PYTHON] [--json]
 pip install vowpalwabbit river lightgbm xgboost-cpu rax optax      what is missing is said and left out
+
+--allrank names an interpreter in whose environment allRank is installed: its release 1.4.3 needs Python 3.8 or older.
 
 online    Each query is ranked before its grades are learned from. The mean is over the second half of the stream.
           Vowpal Wabbit's csoaa_ldf and river's linear regression try six settings each (three rates; features raw,
           or as z-scores within the query); the one that is best over the first half counts.
 batch     Learn from the first half, then rank the second. LightGBM and XGBoost run at their defaults. A linear model
           trained by Adam on Rax's softmax loss tries six settings, too (three numbers of epochs), on a fifth of the
-          first half.
+          first half. So does the Transformer of allRank, on standardised features or z-scores.
 
 Ours run once, untuned. Differences are ours less theirs, paired by query, with intervals of 95 %. Seconds are those of
 the setting that counts, without reading files; only Vowpal Wabbit's include reading its cache. Other comparisons have
@@ -19,6 +21,7 @@ import argparse
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,7 +39,7 @@ import perceptrank as pr
 
 MEASURE = "ndcg@10"
 VOWPAL_WABBIT_RATES, RIVER_RATES = (0.05, 0.5, 2.0), (0.0001, 0.001, 0.01)
-RAX_EPOCHS = (10, 30, 100)  # at Adam's rate of 0.03
+EPOCHS = (10, 30, 100)  # of Rax, at Adam's rate of 0.03, and of allRank
 
 
 class Run(NamedTuple):
@@ -152,6 +155,26 @@ def batch_trees(fit: Callable[[pr.QueryStream], Any]) -> Callable[[pr.QueryStrea
     return lambda first, second: timed(second, lambda: fit(first).scores(second))
 
 
+def standardised(first: pr.QueryStream, second: pr.QueryStream) -> list[pr.QueryStream]:
+    """Give both halves the features' means and spreads of the first."""
+    X = np.asarray(first.X)
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    spread[spread == 0] = 1.0
+    return [
+        pr.QueryStream.from_arrays((np.asarray(one.X) - mean) / spread, one.relevance, group=np.diff(one.offsets))
+        for one in (first, second)
+    ]
+
+
+def padded(stream: pr.QueryStream, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return values per document as an array of queries of one length, and which of its places are documents."""
+    sizes = np.diff(stream.offsets)
+    where = np.arange(sizes.max()) < sizes[:, None]
+    found = np.zeros((*where.shape, *values.shape[1:]), np.float32)
+    found[where] = values
+    return found, where
+
+
 def rax_linear(first: pr.QueryStream, second: pr.QueryStream, epochs: float) -> Run:
     """A linear model of standardised features by Adam on Rax's softmax loss, all queries in each step."""
     import jax
@@ -159,13 +182,9 @@ def rax_linear(first: pr.QueryStream, second: pr.QueryStream, epochs: float) -> 
     import optax
     import rax
 
-    X = np.asarray(first.X)
-    mean, spread = X.mean(axis=0), X.std(axis=0)
-    spread[spread == 0] = 1.0
-    sizes = np.diff(first.offsets)
-    where = np.arange(sizes.max()) < sizes[:, None]
-    labels, features = np.zeros(where.shape, np.float32), np.zeros((*where.shape, X.shape[1]), np.float32)
-    labels[where], features[where] = first.relevance, (X - mean) / spread
+    first, second = standardised(first, second)
+    features, where = padded(first, np.asarray(first.X))
+    labels, _ = padded(first, first.relevance)
     optimizer = optax.adam(0.03)
 
     def loss(weights: Any, features: Any, labels: Any, where: Any) -> Any:
@@ -177,7 +196,7 @@ def rax_linear(first: pr.QueryStream, second: pr.QueryStream, epochs: float) -> 
         return optax.apply_updates(weights, change), state
 
     data = [jnp.asarray(one) for one in (features, labels, where)]
-    weights = jnp.zeros(X.shape[1])
+    weights = jnp.zeros(first.n_features)
     state = optimizer.init(weights)
     step(weights, state, *data)  # compiles
 
@@ -185,7 +204,7 @@ def rax_linear(first: pr.QueryStream, second: pr.QueryStream, epochs: float) -> 
         now, then = weights, state
         for _ in range(int(epochs)):
             now, then = step(now, then, *data)
-        scores: np.ndarray = ((np.asarray(second.X) - mean) / spread) @ np.asarray(now, np.float64)
+        scores: np.ndarray = np.asarray(second.X) @ np.asarray(now, np.float64)
         return scores
 
     return timed(second, run)
@@ -199,8 +218,42 @@ def batch_rax(first: pr.QueryStream, second: pr.QueryStream) -> Run:
         change, epochs = setting
         return float(np.nanmean(rax_linear(change(first[:n]), change(first[n:]), epochs).values))
 
-    change, epochs = max(settings(RAX_EPOCHS), key=value)
+    change, epochs = max(settings(EPOCHS), key=value)
     return rax_linear(change(first), change(second), epochs)
+
+
+def batch_allrank(python: str) -> Callable[[pr.QueryStream, pr.QueryStream], Run]:
+    """Return a function that trains allRank's Transformer in a process of another Python."""
+
+    def train(first: pr.QueryStream, second: pr.QueryStream) -> list[Run]:
+        """One run for each number of epochs."""
+        first, second = standardised(first, second)
+        features, where = padded(first, np.asarray(first.X))
+        other, there = padded(second, np.asarray(second.X))
+        grades = np.where(where, padded(first, first.relevance)[0], np.float32(-1))
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder) / "data.npz", Path(folder) / "scores.npz"
+            np.savez(source, features=features, grades=grades, other=other, padded=~there, epochs=EPOCHS)
+            script = Path(__file__).with_name("peers_allrank.py")
+            subprocess.run([python, script, source, target], check=True)
+            with np.load(target) as made:
+                scores, seconds = made["scores"], made["seconds"]
+        return [
+            Run(timed(second, lambda one=one: one[there]).values, float(taken))
+            for one, taken in zip(scores, seconds, strict=True)
+        ]
+
+    def choose(first: pr.QueryStream, second: pr.QueryStream) -> Run:
+        n = len(first) * 4 // 5
+        tried = [
+            (float(np.nanmean(run.values)), change, place)
+            for change in (as_they_are, query_zscores)
+            for place, run in enumerate(train(change(first[:n]), change(first[n:])))
+        ]
+        _, change, place = max(tried, key=lambda one: one[0])
+        return train(change(first), change(second))[place]
+
+    return choose
 
 
 ONLINE: dict[str, tuple[list[str], Callable[[pr.QueryStream], Run]]] = {
@@ -243,8 +296,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = ["imat2009", "mq2008", "mslr", "yahoo", "simulated"]
     parser.add_argument("--streams", nargs="+", default=names, choices=names)
+    parser.add_argument("--allrank", metavar="PYTHON", help="an interpreter that has allRank")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     arguments = parser.parse_args()
+    if arguments.allrank:
+        BATCH["allRank"] = ([], batch_allrank(arguments.allrank))
+    else:
+        print("allRank: not run, --allrank not given", file=sys.stderr)
     missing = []
     for peer, (modules, _) in (ONLINE | BATCH).items():
         if absent := [one for one in modules if importlib.util.find_spec(one) is None]:
