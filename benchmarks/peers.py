@@ -1,7 +1,7 @@
 """Other libraries run on the same streams with the same measure: NDCG@10, and the seconds that each takes on one core.
 
 python benchmarks/peers.py [--streams mq2008 mslr simulated] [--allrank PYTHON] [--json]
-pip install vowpalwabbit river lightgbm xgboost-cpu rax optax      what is missing is said and left out
+pip install vowpalwabbit river lightgbm xgboost-cpu scikit-learn rax optax      what is missing is said and left out
 
 --allrank names an interpreter in whose environment allRank is installed: its release 1.4.3 needs Python 3.8 or older.
 
@@ -261,8 +261,8 @@ ONLINE: dict[str, tuple[list[str], Callable[[pr.QueryStream], Run]]] = {
     "river": (["river"], lambda s: best_online(online_river, RIVER_RATES, s)),
 }
 BATCH: dict[str, tuple[list[str], Callable[[pr.QueryStream, pr.QueryStream], Run]]] = {
-    "LightGBM": (["lightgbm"], batch_trees(fit_lightgbm)),
-    "XGBoost": (["xgboost"], batch_trees(fit_xgboost)),
+    "LightGBM": (["lightgbm", "sklearn"], batch_trees(fit_lightgbm)),
+    "XGBoost": (["xgboost", "sklearn"], batch_trees(fit_xgboost)),
     "Rax, linear": (["jax", "rax", "optax"], batch_rax),
 }
 
