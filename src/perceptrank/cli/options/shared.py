@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, get_annotations, signature
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_origin
 
@@ -235,7 +235,7 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
 
 def _panel_of(group: Any, name: str) -> str:
     """Return the panel of the class that declares an option; empty if it has none."""
-    kind = next(base for base in group.__mro__ if name in vars(base).get("__annotations__", {}))
+    kind = next(base for base in group.__mro__ if name in get_annotations(base))
     return str(getattr(kind, "panel", ""))
 
 
