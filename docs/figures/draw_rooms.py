@@ -1,4 +1,4 @@
-"""Draw the rooms of docs/architecture.md, the layers of pyproject.toml: `python docs/figures/draw_rooms.py [FILE]`."""
+"""Draw the packages of docs/architecture.md, the layers of pyproject.toml: `python docs/figures/draw_rooms.py [FILE]`."""
 
 import sys
 import tomllib
@@ -21,7 +21,7 @@ HOLDS = {
     "measures": "NDCG, AP, ERR …: values with a kernel each",
     "io": "text, tables, stores, Parquet, model files",
     "stream": "QueryStream: judged queries, dense or sparse",
-    "kernels": "compiled code that several rooms share, and its cache",
+    "kernels": "compiled code that several packages share, and its cache",
 }
 FLOORS = {"cli": "front door", "distributed": "roads out", "learners": "learning", "datasets": "foundations"}
 # The line that a judged query travels, and what one sees at its stops.
@@ -70,7 +70,7 @@ def draw() -> str:
         f".floor{{fill:{SOFT};font-size:12px;text-anchor:end}}.start{{text-anchor:start}}"
     )
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 30}" role="img">'
-    return "\n".join([head, "<title>The rooms of the package</title>", f"<style>{style}</style>", *parts, "</svg>", ""])
+    return "\n".join([head, "<title>The packages of perceptrank</title>", f"<style>{style}</style>", *parts, "</svg>", ""])
 
 
 if __name__ == "__main__":
