@@ -1,5 +1,6 @@
 """Closed streams, other encodings, and names that are not text: a command that succeeds says so, and nothing breaks."""
 
+import contextlib
 import io
 import json
 import os
@@ -101,7 +102,8 @@ def test_an_unbuffered_stream_takes_everything_or_fails(monkeypatch):
         with pytest.raises(BlockingIOError):
             streams.standard_output().write(bytes(2**20))
         os.read(reader, 2**20)
-        sys.stdout.close()
+        with contextlib.suppress(BlockingIOError):  # since Python 3.14, buffers hold more than the pipe takes
+            sys.stdout.close()
     os.close(reader)
 
 

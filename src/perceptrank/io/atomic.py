@@ -2,9 +2,10 @@
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -58,8 +59,9 @@ def _target(path: str | os.PathLike[str]) -> Path:
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {target.parent}")
-    if target.exists() and not target.is_file():
-        raise OSError(f"cannot write {path}: it exists and is not a file")
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(target).st_mode):
+            raise OSError(f"cannot write {path}: it exists and is not a file")
     return target
 
 
