@@ -16,7 +16,7 @@ from perceptrank.serve.backup import back_up
 from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import DamagedLogError, InvalidRequestError
 from perceptrank.serve.http.access import Access
-from perceptrank.serve.log.acknowledged import last_acknowledged, note_acknowledged
+from perceptrank.serve.log.log import last_acknowledged, note_acknowledged
 from perceptrank.serve.settings import Settings
 
 DOCUMENTS = [Document("a", {"title": 1.0, "price": 0.5}), Document("b", {"title": 0.0, "price": 2.0})]

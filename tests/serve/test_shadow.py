@@ -623,7 +623,7 @@ def test_challengers_over_http(nursery, tmp_path):
         assert client.promote_challenger("own") == 15
         assert client.model().name == "fixed"
         assert client.rank(DOCUMENTS)["scores"] == {"d1": 0.5, "d2": 2.0}
-        with pytest.raises(InvalidRequestError, match="exactly one of algorithm, model, ranker, version"):
+        with pytest.raises(InvalidRequestError, match="exactly one of algorithm, model, ranker and version"):
             client._request("POST", "/challengers/add", {"name": "x"})
         with pytest.raises(UnknownError, match="no algorithm 'nix'; there are"):
             client.add_challenger("x", "nix")

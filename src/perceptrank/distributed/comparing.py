@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from perceptrank.distributed.executors import executor_of
-from perceptrank.distributed.shards import Shard, StreamShard, file_shards
+from perceptrank.distributed.shards import Shard, StreamShard, file_shards, paths_of
 from perceptrank.evaluation.comparing import named_learners
 from perceptrank.evaluation.comparison import Comparison
 from perceptrank.evaluation.trace import Trace
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
 from perceptrank.measures import Measure, MeasureLike, parse_all
-from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
+from perceptrank.stream.blocks import as_blocks, check_repeatable
 from perceptrank.stream.query_stream import BLOCK_BYTES
-from perceptrank.stream.validation import check_choice, check_positive
+from perceptrank.stream.validation import check_choice
 
 _KINDS: tuple[type[Exception], ...] = (MemoryError, ArithmeticError, ValueError)
 
@@ -74,18 +73,16 @@ def compare(
 ) -> Comparison:
     """Train several learners on a stream, each on one worker of a cluster, and compare them.
 
-    The results are those of `perceptrank.compare`, to the bit, on one worker and on many, and if workers are lost: a
-    learner of a lost worker begins again. Learners continue from their current state, and end in the state that each
-    would have reached alone. Those that were done have learned, whatever error ends the others.
+    The results are those of `perceptrank.compare`, to the bit, on one worker and on many, and if workers are lost.
+    Learners continue from their current state. Those that were done have learned, whatever error ends the others.
 
     Other parameters are those of `compare`.
 
     Parameters
     ----------
     stream : files or stream
-        One file or several (LETOR text, Parquet, stores, tables), which workers read under these names, one after the
-        other, once for each learner. Or a `QueryStream`, or a list of them, which is sent to the worker of each
-        learner: write it to a store that workers can read if it is large.
+        One file or several (LETOR text, Parquet, stores, tables), which workers read under these names, once for each
+        learner. Or a `QueryStream`, or a list of them, which is sent to the worker of each learner.
     client : distributed.Client, pyspark.sql.SparkSession, Executor, or None
         Where to learn. None is this process.
     timeout : float, optional
@@ -100,7 +97,7 @@ def compare(
     ArithmeticError, MemoryError, or ValueError
         If a learner fails and `on_error` is "raise", with its name; or if all of them fail.
     ShardError or ClusterError
-        If the stream cannot be read, with the learner, the worker and its message; or there are no workers.
+        If the stream cannot be read, or there are no workers.
 
     Examples
     --------
@@ -118,14 +115,16 @@ def compare(
     if not recorded:
         raise ValueError("measures must name at least one measure, got none")
     check_choice("on_error", on_error, ("raise", "drop"))
-    if timeout is not None:
-        check_positive("timeout", timeout)
     entries = [Entry(name, learner) for name, learner in named.items()]
     before = [entry.learner.model for entry in entries]
     outcomes: dict[int, Compared] = {}
     for number, outcome in executor_of(client, timeout).map(Pass(_source(stream, options), recorded), entries):
         outcomes[number] = outcome
-        _take(entries[number], before[number], outcome.model)
+        try:
+            entries[number].learner.adopt(outcome.model, after=before[number])
+        except RuntimeError:
+            name = entries[number].name
+            raise RuntimeError(f"{name} has learned something else meanwhile: compare copies of learners") from None
         if outcome.failure is not None and on_error == "raise":
             kind, problem = outcome.failure
             raise _KINDS[kind](f"{entries[number].name}: {problem}")
@@ -140,22 +139,13 @@ def compare(
     return Comparison(traces, dropped)
 
 
-def _take(entry: Entry, before: Model, after: Model) -> None:
-    try:
-        entry.learner.adopt(after, after=before)
-    except RuntimeError:
-        raise RuntimeError(f"{entry.name} has learned something else meanwhile: compare copies of learners") from None
-
-
 def _source(stream: Any, options: dict[str, Any]) -> Shard:
     """Return the whole stream as one shard."""
     if hasattr(stream, "__dask_graph__"):
         raise TypeError("learners are compared on one order of queries: write the Dask collection to files first")
-    source: Any = [stream] if isinstance(stream, (str, os.PathLike)) else stream
-    if isinstance(source, (list, tuple)) and source and all(isinstance(path, (str, os.PathLike)) for path in source):
-        return file_shards(source, 1, options)[0]
+    if paths := paths_of(stream):
+        return file_shards(paths, 1, options)[0]
     if options:
         raise TypeError(f"{', '.join(options)} apply to files only")
-    blocks: Blocks = source
-    check_repeatable(blocks)
-    return StreamShard(blocks, 0)
+    check_repeatable(stream)
+    return StreamShard(stream)

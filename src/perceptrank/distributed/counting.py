@@ -21,13 +21,13 @@ from perceptrank.clicks.judging.judging import THRESHOLDS, ClickModel
 from perceptrank.clicks.judging.sums import JudgementSums
 from perceptrank.distributed.executors import marks_of
 from perceptrank.distributed.learning import engine_for, shards_of, warn_of_shared
-from perceptrank.distributed.shards import FileShard, Shard, deal, files_of, size_of
+from perceptrank.distributed.shards import FileShard, Shard, deal, files_of, paths_of, size_of
 from perceptrank.io.logs.reader import scan_clicks
 from perceptrank.io.logs.report import ClickReport, NoImpressionsError
 from perceptrank.io.sources import holds_impressions
 from perceptrank.kernels.arrays import Words
 from perceptrank.stream.blocks import Scan, as_blocks
-from perceptrank.stream.validation import check_confidence, check_positive, check_positive_whole
+from perceptrank.stream.validation import check_confidence, check_positive_whole
 
 _ADVICE = (
     "what each file has of them is counted as an impression of its own. Fewer `shards` read neighbouring files as one "
@@ -97,10 +97,9 @@ def judgements(
     result is that of one process that reads the shards one after the other: to the bit if clicks are 0 or 1 and pairs
     are swapped with probability ½, else up to the rounding of sums.
 
-    Logs of events are joined within a shard; one without impressions adds nothing but its report. What the shards
-    cannot know of each other is told or refused: an impression that is in two shards counts as two, with a warning;
-    shards whose positions count from different places are an error; and `max_session_clicks` counts the clicks that a
-    session has in one shard.
+    Logs of events are joined within a shard. An impression that is in two shards counts as two, with a warning; shards
+    whose positions count from different places are an error; `max_session_clicks` counts the clicks that a session has
+    in one shard.
 
     Parameters
     ----------
@@ -112,18 +111,15 @@ def judgements(
     model, bias, prior, thresholds, confidence
         See `perceptrank.clicks.judgements`. The position bias is estimated from the same log by default.
     **counting
-        `queries`: files with the queries of logs, one for each file of events. `shards`: make so many, of neighbouring
-        logs, or of other files as `perceptrank.distributed.learn` makes them. `assume_grouped`, `timeout`: see there.
-        `report`: called with a `ClickReport` of all logs instead of a warning. `progress`: called with the number of
-        shards that are done, and of all, then with those of documents that are judged. Others are options of
-        `perceptrank.scan_clicks`, or those that `learn` has for files that are no logs.
+        `queries`: files with the queries of logs, one for each file of events. `report`: called with a `ClickReport` of
+        all logs instead of a warning. `progress`: called with the number of shards that are done, and of all, then with
+        those of documents that are judged. `shards`, `assume_grouped`, `timeout`: see `perceptrank.distributed.learn`.
+        Others are options of `perceptrank.scan_clicks`, or those that `learn` has for files that are no logs.
 
     Raises
     ------
-    ValueError
-        If shards are of different kinds, or nothing was shown.
-    ShardError or ClusterError
-        If a shard fails, with its file, the worker and its message; or the cluster has no workers.
+    ValueError, ShardError or ClusterError
+        If shards are of different kinds, nothing was shown, a shard fails, or the cluster has no workers.
 
     Examples
     --------
@@ -191,8 +187,6 @@ def count_clicks(
     **options: Any,
 ) -> list[Any]:
     """Return what empty sums become with the impressions of all shards, in the order of the shards."""
-    if timeout is not None:
-        check_positive("timeout", timeout)
     executor = engine_for(parts, client, timeout)
     all_shards = _log_shards(parts, queries, shards, options) or shards_of(parts, shards, assume_grouped, options)
     totals = deepcopy(list(empty))
@@ -226,9 +220,7 @@ def count_clicks(
 
 def _log_shards(parts: Any, queries: Any, shards: int | None, options: dict[str, Any]) -> list[LogShard]:
     """Return the shards of logs; none if parts are anything else."""
-    several = [parts] if isinstance(parts, (str, os.PathLike)) else parts
-    are_files = isinstance(several, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in several)
-    files = files_of(several) if are_files else []
+    files = files_of(paths_of(parts))
     others = [file for file in files if holds_impressions(file)]
     if not files or len(others) == len(files):
         if queries is not None:

@@ -65,41 +65,12 @@ class _LostError(Exception):
     """A shard that was done, but whose outcome was lost with its worker."""
 
 
-class _Calls:
-    """The calls of a task for each shard."""
-
-    def __init__(self, client: Any, task: Work[Any], shards: Sequence[Any]) -> None:
-        self.client, self.of, self.shards, self.common = client, task.of, shards, pack(task, dumps)
-
-    def submit_all(self) -> list[Any]:
-        """Return the futures of all shards; those that Dask makes are made together, as they share what they need."""
-        if all(isinstance(shard, DelayedShard) for shard in self.shards):
-            futures: list[Any] = self.client.compute([self._part(number) for number in range(len(self.shards))])
-            return futures
-        return [self.submit(number) for number in range(len(self.shards))]
-
-    def submit(self, number: int) -> Any:
-        """Return a new future of a shard."""
-        shard = self.shards[number]
-        if isinstance(shard, DelayedShard):
-            return self.client.compute(self._part(number))
-        return self.client.submit(
-            run_on_worker, self.common, pack(shard, dumps), self.of, number, shard.name, pure=False
-        )
-
-    def _part(self, number: int) -> Any:
-        shard = self.shards[number]
-        call = delayed(run_part, pure=False)
-        return call(self.common, pack(shard.converter, dumps), self.of, number, shard.name, shard.part)
-
-
 class DaskExecutor(Waiting):
     """Submit shards to a `distributed.Client`; Dask runs those of lost workers again.
 
-    The common state travels inside each task, rather than as data of a worker, so that no worker's loss can take it
-    along. Tasks and shards travel as bytes, which the task itself unpacks: a worker that cannot (a class of a module
-    that it has not got) answers with an error, while one whose messages cannot be read leaves the cluster. With a
-    `timeout`, it gives up if no shard was finished for so many seconds.
+    The common state travels inside each task, so that no worker's loss can take it along. Tasks and shards travel as
+    bytes, which the task itself unpacks: a worker that cannot (it lacks a module) answers with an error; one whose
+    messages cannot be read leaves the cluster.
     """
 
     def __init__(self, client: Any, timeout: float | None = None) -> None:
@@ -108,9 +79,9 @@ class DaskExecutor(Waiting):
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
         """Yield the number and outcome of each shard as it is done."""
-        calls = _Calls(self.client, task, shards)
+        common = pack(task, dumps)
         done: queue.Queue[Any] = queue.Queue()
-        pending = dict(enumerate(calls.submit_all()))
+        pending = self._submit(common, task.of, dict(enumerate(shards)))
         numbers = {future.key: number for number, future in pending.items()}
         losses = dict.fromkeys(pending, 0)
         try:
@@ -132,7 +103,7 @@ class DaskExecutor(Waiting):
                     if losses[number] > _LOSSES:
                         raise ShardError(number, f"{what} was given up: its outcome was lost again and again") from None
                     # Dask runs it again, but its client may miss to hear of it: ask anew, for the same outcome.
-                    pending[number] = calls.submit(number)
+                    pending |= self._submit(common, task.of, {number: shards[number]})
                     numbers[pending[number].key] = number
                     pending[number].add_done_callback(done.put)
                     continue
@@ -142,6 +113,20 @@ class DaskExecutor(Waiting):
             if pending:
                 with suppress(Exception):  # without a scheduler, there is nothing to cancel
                     self.client.cancel(list(pending.values()), force=True)
+
+    def _submit(self, common: bytes, of: str, shards: dict[int, Any]) -> dict[int, Any]:
+        """Return new futures of shards; those that Dask makes are made together, as they share what they need."""
+        if all(isinstance(shard, DelayedShard) for shard in shards.values()):
+            call = delayed(run_part, pure=False)
+            parts = [
+                call(common, pack(shard.converter, dumps), of, number, shard.name, shard.part)
+                for number, shard in shards.items()
+            ]
+            return dict(zip(shards, self.client.compute(parts), strict=True))
+        return {
+            number: self.client.submit(run_on_worker, common, pack(shard, dumps), of, number, shard.name, pure=False)
+            for number, shard in shards.items()
+        }
 
     def has_workers(self) -> bool:
         """Tell whether the scheduler has workers."""

@@ -18,6 +18,7 @@ from perceptrank.learners.model import Model
 from perceptrank.measures import Measure
 from perceptrank.stream.blocks import as_blocks
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import check_positive
 
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -98,7 +99,7 @@ class Executor(Protocol):
     """
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
-        """Learn shards, or do other work with them.
+        """Yield number and outcome of each shard, as it is done.
 
         Parameters
         ----------
@@ -106,11 +107,6 @@ class Executor(Protocol):
             Its `run` is called with each shard.
         shards : sequence
             Things with a `name`.
-
-        Yields
-        ------
-        (int, Result)
-            Number and outcome of each shard, as it is done.
         """
 
 
@@ -121,7 +117,7 @@ class InProcess:
     """
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
-        """Learn shards one after the other, in their order."""
+        """Yield number and outcome of each shard, in their order."""
         for number, shard in enumerate(shards):
             try:
                 outcome = task.run(shard)
@@ -135,6 +131,8 @@ class InProcess:
 
 def executor_of(client: Any, timeout: float | None) -> Executor:
     """Return the engine of a client of Dask or a session of Spark, an engine as it is, or this process."""
+    if timeout is not None:
+        check_positive("timeout", timeout)
     if client is None:
         return InProcess()
     if hasattr(client, "map") and hasattr(client, "submit"):

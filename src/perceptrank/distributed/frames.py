@@ -50,9 +50,7 @@ def check_columns(frame: Any, options: dict[str, Any]) -> tuple[tuple[str, Any],
     """Return the options of reading a data frame, in order; raise if one is unknown, or a column is missing."""
     unknown = set(options) - _COLUMNS
     if unknown:
-        raise TypeError(
-            f"{', '.join(sorted(unknown))}: of a data frame, only {', '.join(sorted(_COLUMNS))} can be given"
-        )
+        raise TypeError(f"{', '.join(sorted(unknown))}: of a frame, only {', '.join(sorted(_COLUMNS))} can be given")
     dotted = [name for name in frame.columns if "." in str(name)] if is_of_spark(frame) else []
     if dotted:
         raise ValueError(

@@ -24,7 +24,7 @@ from perceptrank.kernels.arrays import Ints, Words
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.learning import measure_of
 from perceptrank.measures import MeasureLike, parse_all
-from perceptrank.stream.validation import check_choice, check_positive, check_positive_whole
+from perceptrank.stream.validation import check_choice, check_positive_whole
 
 MODEL = "model.json"
 _WORDS = {
@@ -151,28 +151,26 @@ def learn(
 ) -> Learned[SomeLearner]:
     """Learn from shards of queries side by side: each from the common weights, which then become the mean of theirs.
 
-    The shards and their order are those of the data. The result is the same, to the bit, on one worker and on many, and
-    if workers are lost. One shard, learned in one epoch, is what `ranker.learn` does, but for trees. The ranker has
-    learned all epochs that were finished, whatever error ends the others.
+    The result is the same, to the bit, on one worker and on many, and if workers are lost. One shard, learned in one
+    epoch, is what `ranker.learn` does, but for trees. If an error ends an epoch, the ranker keeps those before.
 
     Statistics of transforms (`transforms="running"`) are learned in the first epoch, merged, and then stay as they are;
     so do those that the ranker had before. With a single shard, transforms learn on as with `ranker.learn`.
 
     Trees (`WithTrees`) are fitted once, before the first epoch, to a uniform sample of the queries of each shard: a
     third of them, or as many as fit into the shard's part of `memory`. The epochs leave these queries out, so that the
-    score of a query never depends on its grades. Then the trees stay as they are; `trees.queries` is the size of the
-    sample. With fewer than `first_fit` queries in all there are no trees, with a warning.
+    score of a query never depends on its grades. `trees.queries` is the size of the sample. With fewer than `first_fit`
+    queries in all there are no trees, with a warning.
 
     Parameters
     ----------
     ranker : learner
         What learns, as `ranker.learn` would: a linear learner whose state has a mean.
     parts : files, streams, or a collection of Dask or Spark
-        One of these. A list of files (LETOR text, Parquet, stores, tables), which workers read under these names: each
-        is a shard, and what two of them have of one query is learned as two, with a warning. A list of `QueryStream`s,
-        each a shard; they are sent to workers in every epoch. A DataFrame of Dask or Spark with the columns `qid` and
-        `relevance`, partitioned in any way. A Dask bag of `QueryStream`s, or a list of delayed ones, each partition a
-        shard.
+        A list of files (LETOR text, Parquet, stores, tables), each a shard, which workers read under these names; a
+        query in two files is learned as two, with a warning. A list of `QueryStream`s, each a shard, sent to workers in
+        every epoch. A DataFrame of Dask or Spark with the columns `qid` and `relevance`, partitioned in any way. A Dask
+        bag of `QueryStream`s, or a list of delayed ones, each partition a shard.
     client : distributed.Client, pyspark.sql.SparkSession, Executor, or None
         Where to learn. None is this process, or the session of a Spark DataFrame.
     epochs : int
@@ -183,12 +181,11 @@ def learn(
     mixed_by : "queries", "updates", or "uniform"
         Weights of shards in the mean: in proportion to their queries, to their updates, or equal.
     shards : int, optional
-        Make so many shards of files or streams: neighbours are joined if there are more of them; if there are fewer,
-        stores, plain LETOR text and streams in memory are split between queries. Number of partitions of a DataFrame
-        after the shuffle.
+        Number of shards: neighbouring files or streams are joined, or stores, plain LETOR text and streams in memory
+        are split between queries. Of a DataFrame, the number of partitions after the shuffle.
     checkpoint : path, optional
-        Folder to keep the ranker in after each epoch. If it has that of the same run, learning goes on from there: the
-        result is that of a run that never stopped.
+        Folder to keep the ranker in after each epoch. If it has that of the same run, learning goes on from there, as
+        if it had never stopped.
     assume_grouped : bool
         No query of a DataFrame is in two partitions: there is no shuffle, and it is checked.
     timeout : float, optional
@@ -203,23 +200,12 @@ def learn(
 
     Raises
     ------
-    TypeError
-        If what shards learn cannot be mixed, with the reason; or if `parts` are nothing to learn from.
-    ValueError
-        If there are no queries.
+    TypeError or ValueError
+        If what shards learn cannot be mixed, with the reason; or if there is nothing to learn from.
     ShardError
         If a shard fails, with its data and the worker's message.
-    ClusterError
-        If the cluster has no workers.
-    TimeoutError
-        If no shard was finished for `timeout` seconds.
-
-    Warns
-    -----
-    UserWarning
-        If a query is in two files, or no trees could be fitted.
-    RuntimeWarning
-        If the cluster has no workers for ten seconds.
+    ClusterError or TimeoutError
+        If the cluster has no workers, or no shard was finished for `timeout` seconds.
 
     Examples
     --------
@@ -232,8 +218,6 @@ def learn(
     check_learnable(ranker)
     check_positive_whole("epochs", epochs)
     check_choice("mixed_by", mixed_by, MIXED_BY)
-    if timeout is not None:
-        check_positive("timeout", timeout)
     recorded = None if measures is None else tuple(parse_all(measures))
     executor = engine_for(parts, client, timeout)
     all_shards = shards_of(parts, shards, assume_grouped, options)
@@ -279,9 +263,7 @@ def learn(
         try:
             ranker.adopt(after, after=before)
         except RuntimeError:
-            raise RuntimeError(
-                "the ranker has learned something else meanwhile: learn from shards with another one"
-            ) from None
+            raise RuntimeError("the ranker has learned something else meanwhile: use another one here") from None
         if traces:
             kept.append(of_epoch)
         if kept_in is not None:

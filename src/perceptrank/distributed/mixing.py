@@ -1,8 +1,7 @@
 """Mix what shards have learned, each from the same state: iterative parameter mixing, Theorem D of docs/theory/.
 
 What a theorem sums up (weight moved, losses) is mixed as the weights are, since the proofs are convex in it; what is
-counted (rounds, updates, iterates in their mean) is added up. Shards are taken in their order, and sums are made in
-that order, so that the result depends on nothing else.
+counted (rounds, updates, iterates in their mean) is added up. Sums are made in the order of the shards.
 
 Reference: R. McDonald, K. Hall and G. Mann, "Distributed Training Strategies for the Structured Perceptron".
 """
@@ -117,8 +116,8 @@ def check_mixable(ranker: Learner) -> None:
 def mix(start: SomeLearner, learned: Sequence[SomeLearner], by: MixedBy = "queries") -> SomeLearner:
     """Return a ranker with the mean of what several have learned, each from `start` and from queries of its own.
 
-    One alone is returned as it is. The theorem of a learner holds for the mixture if each of them counts by its weight
-    in the mean (Theorem D of docs/theory/), whatever the weights are.
+    The theorem of a learner holds for the mixture if each of them counts by its weight in the mean (Theorem D of
+    docs/theory/), whatever the weights are.
 
     Parameters
     ----------

@@ -44,14 +44,12 @@ def predict(
         Columns of the features; default those that the ranker has learned, or if it knows no names, all but `qid`,
         "relevance" and other declared columns, such as "docid".
     assume_grouped : bool
-        No query is in two partitions. With Dask it must be so if the ranker transforms features within queries, as
-        the default transforms do.
+        No query is in two partitions. With Dask it must be so if the ranker transforms features.
 
     Examples
     --------
     >>> import dask.dataframe as dd, perceptrank as pr
-    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
-    >>> ranker = pr.ListwisePerceptron(transforms=None)
+    >>> stream, ranker = pr.mslr_shaped(20, n_documents=5, n_features=4), pr.ListwisePerceptron(transforms=None)
     >>> trace = ranker.learn(stream)
     >>> frame = dd.from_pandas(stream.to_frame(), npartitions=2)
     >>> scores = predict(ranker, frame).compute(scheduler="synchronous")
@@ -81,8 +79,7 @@ def rank(
     Examples
     --------
     >>> import dask.dataframe as dd, perceptrank as pr
-    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
-    >>> ranker = pr.ListwisePerceptron()
+    >>> stream, ranker = pr.mslr_shaped(20, n_documents=5, n_features=4), pr.ListwisePerceptron()
     >>> trace = ranker.learn(stream)
     >>> frame = dd.from_pandas(stream.to_frame(), npartitions=1)
     >>> places = rank(ranker, frame, assume_grouped=True).compute(scheduler="synchronous")
@@ -90,9 +87,7 @@ def rank(
     [1, 2, 3, 4, 5]
     """
     if not assume_grouped and not is_of_spark(frame):
-        raise ValueError(
-            "places need whole queries: bring them together, frame.shuffle(qid), and say assume_grouped=True"
-        )
+        raise ValueError("places need whole queries: bring them together, frame.shuffle(qid), with assume_grouped=True")
     return _mapped(ranker, frame, qid, features, assume_grouped, PLACE)
 
 
@@ -122,8 +117,7 @@ def evaluate(
     Examples
     --------
     >>> import dask.dataframe as dd, perceptrank as pr
-    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
-    >>> ranker = pr.ListwisePerceptron()
+    >>> stream, ranker = pr.mslr_shaped(20, n_documents=5, n_features=4), pr.ListwisePerceptron()
     >>> trace = ranker.learn(stream)
     >>> frame = dd.from_pandas(stream.to_frame(), npartitions=1)
     >>> table = evaluate(ranker, frame, "ap", assume_grouped=True).compute(scheduler="synchronous")
@@ -140,7 +134,7 @@ def evaluate(
     if not assume_grouped:
         frame = shuffled(frame, qid, frame.npartitions)
     converter = Frames(options, shuffled=not assume_grouped)
-    meta = _table(frame._meta[qid].iloc[:0], qid, {str(measure): np.zeros(0) for measure in recorded})
+    meta = measured(frame._meta, ranker, converter, recorded, qid)
     return frame.map_partitions(measured, ranker, converter, recorded, qid, meta=meta)
 
 
@@ -193,17 +187,10 @@ def _places(scores: Any, queries: Any) -> Any:
 
 def measured(frame: Any, ranker: Learner, converter: Frames, recorded: tuple[Measure, ...], qid: str) -> Any:
     """Return the measures of the queries of a partition as a pandas data frame."""
-    empty = {str(measure): np.zeros(0) for measure in recorded}
-    if len(frame) == 0:
-        return _table(frame[qid].iloc[:0], qid, empty)
-    stream = cast(QueryStream, converter(frame))
-    scores = ranker.scores(stream)
-    values = {str(measure): measure.per_query(scores, stream.relevance, stream.offsets) for measure in recorded}
-    firsts = frame[qid].drop_duplicates()
-    if converter.shuffled:
-        firsts = converter.ordered(frame)[qid].drop_duplicates()
-    return _table(firsts, qid, values)
-
-
-def _table(firsts: Any, qid: str, values: dict[str, Any]) -> Any:
-    return firsts.reset_index(drop=True).to_frame(qid).assign(**values)
+    values = {str(measure): np.zeros(0) for measure in recorded}
+    if len(frame):
+        stream = cast(QueryStream, converter(frame))
+        scores = ranker.scores(stream)
+        values = {str(measure): measure.per_query(scores, stream.relevance, stream.offsets) for measure in recorded}
+    queries = converter.ordered(frame)[qid].drop_duplicates()
+    return queries.reset_index(drop=True).to_frame(qid).assign(**values)

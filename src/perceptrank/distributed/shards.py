@@ -20,8 +20,7 @@ from perceptrank.stream.validation import check_positive_whole
 class ShardError(RuntimeError):
     """A shard could not be learned: its number and data, the worker's address and the worker's message.
 
-    The traceback on the worker is a note of the error. In a comparison it is about a learner in place of a shard. The
-    ranker, and the checkpoint if there is one, keep what was learned in the epochs before.
+    The traceback on the worker is a note of the error. In a comparison it is about a learner in place of a shard.
 
     Attributes
     ----------
@@ -40,10 +39,7 @@ class ShardError(RuntimeError):
 
 
 class ClusterError(RuntimeError):
-    """A cluster without workers, which will not get any.
-
-    What was learned in the epochs before is in the ranker, and in the checkpoint if there is one.
-    """
+    """A cluster without workers, which will not get any; the ranker keeps what was learned in the epochs before."""
 
 
 _SHOWN = 3
@@ -97,12 +93,7 @@ class StreamShard:
     """Queries in memory, or anything iterable over blocks of them that can be sent to a worker."""
 
     stream: Blocks
-    number: int
-
-    @property
-    def name(self) -> str:
-        """The number of the stream."""
-        return f"stream {self.number}"
+    name: str = "stream 0"
 
     def fingerprint(self) -> list[Any]:
         """Return the number of queries and documents, if they are in memory."""
@@ -116,6 +107,13 @@ class StreamShard:
 
 
 FROM_FILES = (FileShard, StoreShard, TextShard)
+
+
+def paths_of(parts: Any) -> list[Any]:
+    """Return one path, or several, as a list; an empty one for anything else."""
+    several = [parts] if isinstance(parts, (str, os.PathLike)) else parts
+    are_paths = isinstance(several, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in several)
+    return list(several) if are_paths else []
 
 
 def files_of(paths: Iterable[Any]) -> list[str]:
@@ -148,7 +146,7 @@ def stream_shards(streams: Iterable[Blocks], shards: int | None) -> list[StreamS
         if not isinstance(stream, QueryStream) and iter(stream) is stream:
             raise TypeError("streams of several epochs must be re-iterable: a QueryStream, a Scan or a list")
     if shards is None or shards == len(whole):
-        return [StreamShard(stream, number) for number, stream in enumerate(whole)]
+        return _named(whole)
     known = [stream for stream in whole if isinstance(stream, QueryStream)]
     if len(known) < len(whole):
         raise TypeError("only streams in memory can be joined or split to other shards: give as many as shards")
@@ -159,7 +157,11 @@ def stream_shards(streams: Iterable[Blocks], shards: int | None) -> list[StreamS
     else:
         pieces = zip(known, pieces_of(sizes, shards), strict=True)
         dealt = [part for stream, n in pieces for part in ([stream] if n == 1 else split_stream(stream, n))]
-    return [StreamShard(stream, number) for number, stream in enumerate(dealt)]
+    return _named(dealt)
+
+
+def _named(streams: Iterable[Blocks]) -> list[StreamShard]:
+    return [StreamShard(stream, f"stream {number}") for number, stream in enumerate(streams)]
 
 
 def deal(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
@@ -199,8 +201,8 @@ def as_shards(parts: Any, shards: int | None = None, options: dict[str, Any] | N
     several = list(parts)
     if not several:
         raise ValueError("parts must not be empty: there are no queries to learn from")
-    if all(isinstance(part, (str, os.PathLike)) for part in several):
-        return file_shards(several, shards, options or {})
+    if paths := paths_of(several):
+        return file_shards(paths, shards, options or {})
     if options:
         raise TypeError(f"{', '.join(options)} apply to files only")
     return [*stream_shards(several, shards)]

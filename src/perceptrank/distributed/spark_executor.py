@@ -41,9 +41,7 @@ def spark_session(master: str | None = None, n_workers: int | None = None) -> It
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise ImportError(
-            f"learning with Spark needs the extra spark: pip install 'perceptrank[spark]' ({error})"
-        ) from None
+        raise ImportError(f"Spark needs the extra spark: pip install 'perceptrank[spark]' ({error})") from None
     if master is None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     place = master or f"local[{n_workers or '*'},{_LOCAL_TRIES}]"
@@ -95,16 +93,14 @@ class SparkExecutor(Waiting):
     """Run a job in a `pyspark.sql.SparkSession`, with a task for each shard; Spark runs those of lost executors again.
 
     The common state is broadcast. It and the shards travel as bytes, which the task itself unpacks: an executor that
-    cannot (a class of a module that it has not got) answers with an error, which Spark does not try again. With a
-    `timeout`, it gives up if no shard was finished for so many seconds. Whatever ends `map`, the job is cancelled.
+    cannot (it lacks a module) answers with an error, which Spark does not try again. Whatever ends `map`, the job is
+    cancelled.
     """
 
     def __init__(self, session: Any, timeout: float | None = None) -> None:
         super().__init__(timeout)
         if ".connect." in type(session).__module__:
-            raise TypeError(
-                "client must be a session of SparkSession.builder.master(…): one of Spark Connect cannot send tasks"
-            )
+            raise TypeError("client must be a session of SparkSession.builder.master(…): Spark Connect sends no tasks")
         self.session, self.context = session, session.sparkContext
         self._group = f"perceptrank {uuid4().hex}"
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -26,8 +26,10 @@ _ADVICE = "stores and plain LETOR text with a field qid: can be; perceptrank con
 
 
 @dataclass(frozen=True)
-class StoreShard:
-    """Some consecutive queries of a store, which the worker maps into memory."""
+class _Part:
+    """A part of a file or store, from `first` to before `stop`."""
+
+    unit: ClassVar[str]
 
     path: str
     first: int
@@ -36,12 +38,19 @@ class StoreShard:
 
     @property
     def name(self) -> str:
-        """The store, and which queries."""
-        return f"{self.path}, queries {self.first} to {self.stop - 1}"
+        """Path and range."""
+        return f"{self.path}, {self.unit} {self.first} to {self.stop - 1}"
 
     def fingerprint(self) -> list[Any]:
-        """Return the name of the store, and which queries."""
+        """Return the name of the file, and the range."""
         return [os.path.basename(self.path), self.first, self.stop]
+
+
+@dataclass(frozen=True)
+class StoreShard(_Part):
+    """Some consecutive queries of a store, which the worker maps into memory."""
+
+    unit: ClassVar[str] = "queries"
 
     def blocks(self) -> Iterator[QueryStream]:
         """Yield the queries, block by block."""
@@ -57,24 +66,13 @@ class StoreShard:
 
 
 @dataclass(frozen=True)
-class TextShard:
+class TextShard(_Part):
     """The lines of some consecutive queries of a text file, which the worker reads."""
 
-    path: str
-    header: bytes
-    first: int
-    stop: int
-    options: tuple[tuple[str, Any], ...] = ()
+    unit: ClassVar[str] = "bytes"
+
+    header: bytes = b""
     names: tuple[str, ...] | None = None
-
-    @property
-    def name(self) -> str:
-        """The file, and which bytes."""
-        return f"{self.path}, bytes {self.first} to {self.stop - 1}"
-
-    def fingerprint(self) -> list[Any]:
-        """Return the name of the file, and which bytes."""
-        return [os.path.basename(self.path), self.first, self.stop]
 
     def blocks(self) -> Iterator[QueryStream]:
         """Yield the queries, block by block."""
@@ -110,7 +108,7 @@ def split_file(path: str, n: int, options: tuple[tuple[str, Any], ...]) -> Seque
     kind = format_of(path)
     if kind == "store":
         store = cast(Store, open_sources([path], **dict(options)))
-        return [StoreShard(path, first, last, options) for first, last in cuts_of(store.offsets, n)]
+        return [StoreShard(path, *bounds, options) for bounds in cuts_of(store.offsets, n)]
     if kind == "letor":
         return _split_text(path, n, dict(options))
     raise ValueError(f"{path} cannot be split to shards: {_ADVICE}")
@@ -181,7 +179,7 @@ def _split_text(path: str, n: int, options: dict[str, Any]) -> list[TextShard]:
     known = {name: value for name, value in options.items() if name not in _NOT_OF_TEXT}
     known |= {"n_features": whole.n_features, "sparse": whole.is_sparse}
     chosen, names = tuple(sorted(known.items())), options.get("names")
-    return [TextShard(path, header, *bounds, chosen, names) for bounds in itertools.pairwise(ends)]
+    return [TextShard(path, *bounds, chosen, header, names) for bounds in itertools.pairwise(ends)]
 
 
 def _header_of(file: io.BufferedReader) -> bytes:

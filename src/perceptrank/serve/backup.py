@@ -9,8 +9,7 @@ from pathlib import Path
 
 from perceptrank.io.atomic import flush_folder
 from perceptrank.serve.errors import DamagedLogError, InvalidRequestError
-from perceptrank.serve.log.acknowledged import last_acknowledged, note_acknowledged
-from perceptrank.serve.log.log import ADVICE
+from perceptrank.serve.log.log import ADVICE, last_acknowledged, note_acknowledged
 from perceptrank.serve.log.opening import open_log, ranker_names
 from perceptrank.serve.log.sqlite import SqliteLog
 from perceptrank.serve.snapshots import Snapshots
@@ -19,10 +18,9 @@ _SNAPSHOTS = 2  # newest ones: with one alone, damage to it would cost a replay 
 
 
 def back_up(folder: str | Path, destination: str | Path) -> dict[str, int]:
-    """Copy a folder to one that does not exist yet, so that a service can start from it; tokens are left out.
+    """Copy a folder, but its tokens, to one that does not exist yet; return the last entry's number of each ranker.
 
-    The copy is there as a whole or not at all, and has every answer that was acknowledged before it began. Returns the
-    number of the last entry of each ranker's log.
+    The copy is there as a whole or not at all, and has every answer that was acknowledged before it began.
     """
     folder, destination = Path(folder), Path(destination)
     if not (names := ranker_names(folder, None)):

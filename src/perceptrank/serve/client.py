@@ -18,10 +18,9 @@ _RETRIED = (ConnectionError, HTTPException, TimeoutError)
 class Client:
     """A client of `perceptrank serve`.
 
-    Methods raise the errors of the service: a `ValueError` for wrong values, a `LookupError` for ids that are unknown
-    or have expired, a `PermissionError` for a token that is unknown or lacks a scope, an `OSError` if the service
-    cannot be reached or cannot learn now. All but those of the connection are a `perceptrank.serve.ServiceError`, with
-    `kind`, `message` and `advice`.
+    Methods raise a `ValueError` for wrong values, a `LookupError` for ids that are unknown or have expired, a
+    `PermissionError` for a token that is unknown or lacks a scope, an `OSError` if the service cannot be reached or
+    cannot learn now. All but those of the connection are a `perceptrank.serve.ServiceError`.
 
     A request whose connection broke is sent again: answers have an `event_id`, so that none is learned twice. Only
     changes of the model and of its challengers are sent once; if the connection breaks, `versions` tells whether they
@@ -31,12 +30,17 @@ class Client:
       names to numbers, or a list of numbers;
     - `grades`: a mapping from ids of documents to grades;
     - `clicks`: the ids of documents that were clicked, or a mapping from ids to numbers from 0 to 1;
+    - `examined`: what the user has looked at: ids of documents, or the last place, counted from 1;
+    - `more`: more clicks may follow, and all are learned from together;
     - `ranking_id`: the id that `rank` has returned;
     - `event_id`: the id of the answer, which counts once; by default that of the ranking, which is then answered once;
     - `weight`: the weight of the query;
     - `omit_ungraded`: leave out documents without a grade; by default, their grade is 0;
     - `name`: the name of a challenger;
     - `version`: any version from 1 on;
+    - `model`: a learner; to promote, also the name of another ranker; to add a challenger, also an algorithm's name or
+      a version of this ranker;
+    - `measure`: the measure used to compare a challenger with the model that ranks, see `ServedRanker`;
     - `target`: one of `perceptrank.deploy.targets()`.
 
     Parameters
@@ -94,6 +98,9 @@ class Client:
     ) -> dict[str, Any]:
         """Rank documents.
 
+        The result has `ranking_id`, `order` (ids, best first), `scores` (by id), `model_version`, `contributions` if
+        asked for, and `policy` and `places` (how many documents are shown, in the order of the exploration policy).
+
         Parameters
         ----------
         contributions : bool
@@ -108,16 +115,10 @@ class Client:
             How many of the best documents are not explored.
         session, user_query : str, optional
             Who asks for what. A session that asks again for the same query and documents gets the same list.
-
-        Returns
-        -------
-        dict
-            `ranking_id`, `order` (ids, best first), `scores` (by id), `model_version`, `policy` and `places` (the first
-            documents, as the exploration policy has ordered them), and `contributions` if asked for.
         """
         body = {"documents": _documents(documents), "contributions": contributions, "shown": shown, "explore": explore}
-        more = {"places": places, "keep": keep or None, "session": session, "user_query": user_query}
-        return self._request("POST", "/rank", body | {name: value for name, value in more.items() if value is not None})
+        body |= {"places": places, "keep": keep or 0, "session": session, "user_query": user_query}
+        return self._request("POST", "/rank", body)
 
     def feedback(
         self,
@@ -130,13 +131,10 @@ class Client:
     ) -> dict[str, Any]:
         """Answer a ranking. When it returns, the answer is on disk.
 
-        Returns
-        -------
-        dict
-            `event_id`, `sequence` (its entry in the log) and `duplicate` (True if it was there before).
+        The result has `event_id`, `sequence` (the entry in the log) and `duplicate` (True if it was there before).
         """
         body = {"ranking_id": ranking_id, "grades": dict(grades), "weight": weight, "omit_ungraded": omit_ungraded}
-        return self._request("POST", "/feedback", body | ({"event_id": event_id} if event_id else {}))
+        return self._request("POST", "/feedback", body | {"event_id": event_id or None})
 
     def clicks(
         self,
@@ -147,20 +145,11 @@ class Client:
         more: bool = False,
         event_id: str | None = None,
     ) -> dict[str, Any]:
-        """Say what was clicked in a ranking that was shown, and return what `feedback` does, perhaps with a `warning`.
-
-        Parameters
-        ----------
-        examined : iterable of str, or int, optional
-            What the user has looked at: ids of documents, or the last place, counted from 1.
-        more : bool
-            More clicks may follow, and all are learned from together.
-        """
+        """Say what was clicked in a ranking that was shown, and return what `feedback` does, perhaps a `warning`."""
         listed = dict(clicks) if isinstance(clicks, Mapping) else list(clicks)
-        body: dict[str, Any] = {"ranking_id": ranking_id, "clicks": listed, "more": more}
-        if examined is not None:
-            body["examined"] = examined if isinstance(examined, int) else list(examined)
-        return self._request("POST", "/clicks", body | ({"event_id": event_id} if event_id else {}))
+        seen = examined if examined is None or isinstance(examined, int) else list(examined)
+        body = {"ranking_id": ranking_id, "clicks": listed, "examined": seen, "more": more}
+        return self._request("POST", "/clicks", body | {"event_id": event_id or None})
 
     def learn(
         self,
@@ -176,17 +165,12 @@ class Client:
         return self._request("POST", "/learn", {"documents": _documents(documents), **body})
 
     def learn_many(self, queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Send queries and their answers in bulk.
+        """Send queries and their answers in bulk; return for each what `learn` would, or {"error": …}.
 
         Parameters
         ----------
         queries : iterable of {"documents": …, "grades": …, "event_id": …}
             At most 10,000. Those without an `event_id` get one.
-
-        Returns
-        -------
-        list of dict
-            For each, what `learn` would return, or {"error": …}.
         """
         plain = (
             {**query, "documents": _documents(query["documents"]), "event_id": query.get("event_id") or uuid4().hex}
@@ -213,13 +197,7 @@ class Client:
         return self._change("/model/rollback", {"version": version})
 
     def promote(self, model: Any) -> int:
-        """Rank with another model from now on; return the number of the new version.
-
-        Parameters
-        ----------
-        model : str or learner
-            Name of another ranker of the service, or a model.
-        """
+        """Rank with another model from now on; return the number of the new version."""
         body = {"ranker": model} if isinstance(model, str) else {"model": _as_plain(model)}
         return self._change("/model/promote", body)
 
@@ -228,15 +206,7 @@ class Client:
         return self._request("GET", "/challengers")
 
     def add_challenger(self, name: str, model: Any, *, measure: str | None = None) -> int:
-        """Let a model learn silently from the same answers; return the number of the new version.
-
-        Parameters
-        ----------
-        model : str, int, or learner
-            What it starts from: the name of an algorithm, a version of this ranker, or a model.
-        measure : str, optional
-            Measure used to compare it with the model that ranks; by default as `ServedRanker.add_challenger` has it.
-        """
+        """Let a model learn silently from the same answers; return the number of the new version."""
         kind = {str: "algorithm", int: "version"}.get(type(model), "model")
         source = _as_plain(model) if kind == "model" else model
         return self._change("/challengers/add", {"name": name, "measure": measure, kind: source})
@@ -275,13 +245,7 @@ class Client:
         return int(self._request("POST", path, body, once=True)["model_version"])
 
     def _send(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        kind: str = "application/json",
-        *,
-        once: bool = False,
+        self, method: str, path: str, body: bytes | None = None, kind: str = "application/json", *, once: bool = False
     ) -> bytes:
         """Send a request, again if the connection breaks; with `once`, only until there is a connection."""
         headers = {"Content-Type": kind} if body is not None else {}

@@ -76,8 +76,8 @@ def decode_query(kind: type[Message], body: bytes, current: Current) -> Message 
     """Return a message whose `documents` are `Arranged`; None for bodies that are not of the usual form.
 
     In the usual form each document is an id without escapes, then all features of the model, in an order and with
-    spaces that all documents share. A plain decoder and `arrange` return the same in several times the time, because
-    they make an object for each value; they also report the errors of other bodies.
+    spaces that all documents share. A plain decoder and `arrange` return the same, and report errors, but take several
+    times as long.
     """
     n, start = current.n_features or 0, body.find(_KEY)
     text = np.frombuffer(b"".join((_ZEROS, body, _ZEROS)), np.uint8)
@@ -293,9 +293,7 @@ def arrange(documents: Sequence[Document] | Arranged, current: Current) -> Arran
     if not documents:
         raise InvalidRequestError("documents must not be empty", "send at least one document")
     if len(documents) > MOST_DOCUMENTS:
-        raise TooLargeError(
-            f"a query may have {MOST_DOCUMENTS} documents, got {len(documents)}", "send the best ones only"
-        )
+        raise TooLargeError(f"a query may have {MOST_DOCUMENTS} documents, got {len(documents)}", "send the best ones")
     ids = [document.id for document in documents]
     if len(set(ids)) < len(ids):
         seen: set[str] = set()
@@ -312,9 +310,7 @@ def arrange(documents: Sequence[Document] | Arranged, current: Current) -> Arran
     if not 0 < n <= MOST_FEATURES:
         raise InvalidRequestError(f"a document must have 1 to {MOST_FEATURES} features, got {n}", "send some features")
     if len(documents) * n > MOST_VALUES:
-        raise TooLargeError(
-            f"a query may have {MOST_VALUES} values of features, got {len(documents) * n}", "send fewer documents"
-        )
+        raise TooLargeError(f"a query may have {MOST_VALUES} values, got {len(documents) * n}", "send fewer documents")
     rows: list[Sequence[float | None]] = []
     pick = itemgetter(*names) if names is not None and n > 1 else None
     for document in documents:
@@ -386,9 +382,7 @@ def graded(arranged: Arranged, grades: Mapping[str, float], *, omit: bool) -> tu
     known = set(arranged.ids)
     for name, grade in grades.items():
         if name not in known:
-            raise UnknownError(
-                f"there is no document {name!r} in the ranking", "grade documents by the ids they were ranked with"
-            )
+            raise UnknownError(f"there is no document {name!r} in the ranking", "grade the ids that were ranked")
         if not 0.0 <= grade < math.inf:
             raise InvalidRequestError(f"grades must be finite and not negative, got {grade} for {name!r}", "send 0")
     if omit and len(grades) < len(known):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 KINDS: dict[str, type[ServiceError]] = {}  # all errors by their kinds
 
@@ -91,13 +91,6 @@ class RateLimitedError(ServiceError, OSError, kind="rate_limited", status=429):
     """More requests than the token may send."""
 
     retry_after: float = 1.0  # seconds to wait
-
-    @classmethod
-    def after(cls, seconds: float, rate: float) -> Self:
-        """Return the error for a token that must wait."""
-        error = cls(f"more than {rate:g} requests per second", f"send it again in {seconds:.3g} seconds")
-        error.retry_after = seconds
-        return error
 
 
 class OverloadedError(ServiceError, OSError, kind="overloaded", status=503):

@@ -51,9 +51,8 @@ class Showing(NamedTuple):
         for name, least in (("places", 1), ("keep", 0)):
             value = getattr(self, name)
             if value is not None and not (is_whole(value) and least <= value <= MOST_PLACES):
-                raise InvalidRequestError(
-                    f"{name} must be a whole number from {least} to {MOST_PLACES}, got {value}", "show fewer"
-                )
+                rule = f"{name} must be a whole number from {least} to {MOST_PLACES}"
+                raise InvalidRequestError(f"{rule}, got {value}", "show fewer")
 
 
 class Listed(NamedTuple):
@@ -109,25 +108,21 @@ class Explorer:
     ) -> Listed:
         """Choose the documents to show, given the scores that the model ranks by, and its ranking."""
         n, query = showing.places or self._settings.places, showing.user_query
+        base, by, chances = ranked[:n], "", dict[str, float]()
+        order, policy, propensity = base, NoExploration.name, np.ones(len(base))
         may_explore = showing.explore and explores(current.learner, self._settings)
-        if may_explore:
-            rng = np.random.default_rng(coins)
-            if rng.random() < self._settings.explore_share:
-                by, chances, other = self._choose_ranker(current, arranged, rng)
-                drawn: Impression | Shown
-                if other is not None and current.shadow.challengers[by].is_interleaved:
-                    drawn, base = draft_teams(scores, other, n, showing.keep, rng), ranked[:n]
-                else:
-                    scores = scores if other is None else other
-                    base = np.argsort(-scores, kind="stable")[:n].tolist()
-                    drawn = self._draw(None if chances else current.learner, arranged, scores, n, showing.keep, rng)
-                list_of = drawn.order.tolist(), base, drawn.policy, drawn.propensity, coins, query
-                return Listed(*list_of, True, by, chances, current.version)
-        base = ranked[:n]
+        if may_explore and (rng := np.random.default_rng(coins)).random() < self._settings.explore_share:
+            by, chances, other = self._choose_ranker(current, arranged, rng)
+            drawn: Impression | Shown
+            if other is not None and current.shadow.challengers[by].is_interleaved:
+                drawn = draft_teams(scores, other, n, showing.keep, rng)
+            else:
+                scores = scores if other is None else other
+                base = np.argsort(-scores, kind="stable")[:n].tolist()
+                drawn = self._draw(None if chances else current.learner, arranged, scores, n, showing.keep, rng)
+            order, policy, propensity = drawn.order.tolist(), drawn.policy, drawn.propensity
         is_shown = may_explore or showing.shown
-        return Listed(
-            base, base, NoExploration.name, np.ones(len(base)), coins, query, is_shown, "", {}, current.version
-        )
+        return Listed(order, base, policy, propensity, coins, query, is_shown, by, chances, current.version)
 
     def _choose_ranker(
         self, current: Current, arranged: Arranged, rng: np.random.Generator

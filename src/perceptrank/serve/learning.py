@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -96,17 +96,11 @@ class Answers(NamedTuple):
         return QueryStream.from_arrays(X, group=group, feature_names=names, missing="keep", **columns)
 
     def weights(self, name: str, since: int, measure: Measure, *values: list[float]) -> list[float]:
-        """Return how much each answer counts in the comparison with a challenger, 0 where the measure has no value.
-
-        That is known by the grades alone, or for clicks by the values.
-        """
+        """Return how much each answer counts in the comparison with a challenger, 0 where the measure has no value."""
         if self.are_clicks:
             known = [not any(map(math.isnan, own)) for own in zip(*values, strict=True)]
-            entries = [entry for entry in self.entries if isinstance(entry, ImpressionEntry)]
-            return [
-                is_known * duel_weight(measure, entry, name, since)
-                for entry, is_known in zip(entries, known, strict=True)
-            ]
+            weights = [duel_weight(measure, cast(ImpressionEntry, entry), name, since) for entry in self.entries]
+            return [weight * is_known for weight, is_known in zip(weights, known, strict=True)]
         relevance = np.concatenate([entry.relevance for entry in self.entries if isinstance(entry, AnswerEntry)])
         offsets = np.cumsum([0, *(len(entry.documents) for entry in self.entries)])
         return [float(not math.isnan(value)) for value in measure.per_query(relevance, relevance, offsets).tolist()]
@@ -131,9 +125,8 @@ def learn_answers(
 ) -> Learned:
     """Rank and measure each answer, then learn from it; an answer that a learner refuses leaves it as it was.
 
-    A refusal is a `ValueError`. It depends on the answer and the learner alone, so that a replay has it too. Clicks
-    teach nothing to a learner of grades, nor grades to one of clicks. `ranks` is for measures that compare with what
-    was shown.
+    A refusal is a `ValueError`. It depends on the answer and the learner alone, so that a replay has it too. `ranks`
+    says that the learner's lists are those that were shown.
     """
     if not learns and not measures:
         return Learned(learner, {})

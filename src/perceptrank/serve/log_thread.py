@@ -27,8 +27,7 @@ from perceptrank.serve.errors import (
     UnknownError,
 )
 from perceptrank.serve.learning import check_bounded, check_width, find_weights
-from perceptrank.serve.log.acknowledged import last_acknowledged, note_acknowledged
-from perceptrank.serve.log.log import Addition, Log, Row, all_lost
+from perceptrank.serve.log.log import Addition, Log, Row, all_lost, last_acknowledged, note_acknowledged
 from perceptrank.serve.log.records import (
     Entry,
     FixedEntry,
@@ -184,9 +183,7 @@ class LogThread:
         while part := list(islice(answers, BLOCK)):
             self.log.add_events([(key, number, digest_of(entry)) for number, entry in part for key in ids_of(entry)])
         if n_restored := self.log.count("events") - n_events:
-            self._warn(
-                f"{self.log.path} lacked the event ids of {n_restored} answers: they are restored from its entries"
-            )
+            self._warn(f"{self.log.path} lacked the event ids of {n_restored} answers: they are restored from entries")
 
     def _continue_from(self, ahead: Current, current: Current | None, end: int) -> Current:
         """Return a snapshot newer than the end of the log, which goes on from it: what was learned is kept."""
@@ -360,15 +357,18 @@ class LogThread:
         if logged[0][0].sequence != self.current.version + 1:  # what comes before failed, and is tried again with this
             return
         try:
-            for place in range(0, len(logged), BLOCK):
-                before, block = self.current, logged[place : place + BLOCK]
-                with span("learn", self._folder.name, len(block)):
-                    self._current = before.after_all(block)
-                if (watch := self.watch) is not None:  # which another thread may take away
-                    watch(before, self._current, block)
+            self._learn_blocks(logged)
         except Exception as error:
             self._fail(error)
             raise
+
+    def _learn_blocks(self, logged: list[tuple[Row, Entry]]) -> None:
+        for place in range(0, len(logged), BLOCK):
+            before, block = self.current, logged[place : place + BLOCK]
+            with span("learn", self._folder.name, len(block)):
+                self._current = before.after_all(block)
+            if (watch := self.watch) is not None:  # which another thread may take away
+                watch(before, self._current, block)
 
     def _finish_learning(self) -> None:
         """Wait until all that was logged is learned; raise if that failed."""
@@ -471,9 +471,7 @@ def model_entry(learner: Learner, reason: str, *, fixed: bool) -> ModelEntry:
     """Return the entry after which a learner ranks; raise `ValueError` if no document can have its features."""
     width = learner.model.n_inputs
     if width > MOST_FEATURES:
-        raise ValueError(
-            f"a model to serve must have at most {MOST_FEATURES:,} features, as documents have, got {width:,}"
-        )
+        raise ValueError(f"a model to serve must have at most {MOST_FEATURES:,} features, got {width:,}")
     return (FixedEntry if fixed else ModelEntry)(time.time_ns(), reason, _text(learner).encode())
 
 

@@ -8,7 +8,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from pathlib import Path
@@ -30,7 +30,7 @@ from perceptrank.serve.errors import (
 )
 from perceptrank.serve.exploring import NOT_SHOWN, Explorer, Listed, Showing
 from perceptrank.serve.learning import MODEL_BYTES, check_bounded, explores
-from perceptrank.serve.log.log import Row, damage
+from perceptrank.serve.log.log import Log, Row, damage
 from perceptrank.serve.log.opening import open_log
 from perceptrank.serve.log.records import (
     Answered,
@@ -41,7 +41,6 @@ from perceptrank.serve.log.records import (
     ShownEntry,
     as_bytes,
     as_numbers,
-    decode,
     digest,
 )
 from perceptrank.serve.log_thread import LogThread, model_entry
@@ -98,10 +97,9 @@ class Ranked(NamedTuple):
 class ServedRanker:
     """A model behind a log, in a folder; its methods raise a `ServiceError` for what they cannot carry out.
 
-    `rank` never waits for learning. `feedback` and `learn` return futures, which are done once the answer is on disk;
-    it is learned right after. Answers are learned in the order of the log, so that a replay gives bit-identical models.
-    Changes of the model, and of its challengers, return futures of the number of the new version. Futures raise a
-    `ServiceError` if what was asked for fails. Methods take:
+    `rank` never waits for learning. Answers return futures, which are done once they are on disk; they are learned
+    right after, in the order of the log, so that a replay gives bit-identical models. Changes of the model, and of its
+    challengers, return futures of the number of the new version. Futures raise a `ServiceError`. Methods take:
 
     - `documents`: a sequence of `Document`;
     - `showing`: a `Showing`, how many documents are shown, to whom, and whether they may be explored;
@@ -109,12 +107,20 @@ class ServedRanker:
     - `ranking_id`: the id that `rank` has returned;
     - `grades`: a mapping from ids of documents to grades;
     - `clicks`: the ids of documents that were clicked, or a mapping from ids to numbers from 0 to 1;
+    - `examined`: what the user has looked at: ids of documents, or the last place; whatever was clicked is added;
+    - `more`: more clicks may follow: all are learned after an answer without `more`, or once the ranking expires;
     - `event_id`: the id of the answer: an answer sent twice counts once; by default, the id of the ranking;
     - `weight`: the weight of the query;
     - `omit`: leave out documents without a grade; by default, their grade is 0;
     - `together`, `answers`: a list to add the answer to, for `submit`, so that several are logged together;
     - `name`: the name of a challenger;
-    - `version`: any version from 1 on.
+    - `version`: any version from 1 on;
+    - `model`: a model with the features of the ranker; of a challenger also any version of the ranker;
+    - `measure`: the measure used to compare a challenger with the model that ranks; by default NDCG@10, or
+      "preferences" if there is exploration or one of the two learns from clicks. "clicks@3:clip=10" estimates clicks
+      per list, and "team-draft" interleaves the two;
+    - `reason`: a text for the log;
+    - `fixed`: the model ranks but does not learn; it may then know fewer features than there are.
 
     Parameters
     ----------
@@ -144,10 +150,8 @@ class ServedRanker:
 
     Raises
     ------
-    ServiceError
-        If the log cannot be trusted, or began with another model.
-    OSError
-        If the folder cannot be written.
+    ServiceError or OSError
+        If the log cannot be trusted or began with another model, or the folder cannot be written.
 
     Examples
     --------
@@ -177,30 +181,23 @@ class ServedRanker:
         challengers: Mapping[str, Learner] | None = None,
     ) -> None:
         self.folder, self.settings = folder, settings or Settings()
-        self.snapshot_problem = ""
-        self.owners: dict[str, Forward] = {}  # of rankings that other processes made, by the starts of their ids
         (folder / "versions").mkdir(parents=True, exist_ok=True)
         self.snapshots = Snapshots(folder / "versions")
         log = open_log(folder, database)
         self.thread = LogThread(folder, log, self.snapshots, self.settings)
-        self.messages = self.thread.messages
         try:
-            self.secret = log.secret
-            self._rankings = Rankings(self.secret, draw_start(), self.settings)
-            self._explorer = Explorer(self.settings, self.secret)
-            self._init_answering()
+            self._init_answering(log.secret, draw_start())
             if model is not None:
                 self._explorer.check(model)  # before there is a log of it
             self.thread.start(model, fixed=fixed, check_all=check_all)
             self._explorer.check(self.current.learner)
-            self._reopen()
+            self._adopt_open(log, self.current.open)
         except BaseException as error:
             log.close()
             if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
                 raise damage(log.path, error) from None
             raise
         self._saved = max(self.snapshots.versions(), default=-1)
-        self._closing = threading.Event()
         self._saver = threading.Thread(target=self._save_now_and_then, name=f"snapshots of {folder.name}", daemon=True)
         self._saver.start()
         try:
@@ -211,7 +208,13 @@ class ServedRanker:
             self.close()
             raise
 
-    def _init_answering(self) -> None:
+    def _init_answering(self, secret: bytes, start: int) -> None:
+        """Get ready to rank and to take answers, whoever logs them."""
+        self.messages, self.snapshot_problem, self.secret = self.thread.messages, "", secret
+        self.owners: dict[str, Forward] = {}  # of rankings that other processes made, by the starts of their ids
+        self._rankings = Rankings(secret, start, self.settings)
+        self._explorer = Explorer(self.settings, secret)
+        self._closing = threading.Event()
         self._answering, self._is_stopping = threading.RLock(), False  # of all that changes what was said of rankings
         self._orphans: dict[str, float] = {}  # lists of replicas that are open, and since when
 
@@ -302,7 +305,7 @@ class ServedRanker:
         """Return the entry of an event id, None if it is not in the log."""
         with closing(self.thread.log.reader()) as log:
             event = log.find_events([event_id]).get(event_id)
-            return None if event is None else decode(next(log.rows(event.sequence - 1)).record)
+            return None if event is None else log.entry(event.sequence)
 
     @staticmethod
     def _end(waiting: Waiting, future: Future[Acknowledgement]) -> None:
@@ -321,17 +324,7 @@ class ServedRanker:
         event_id: str | None = None,
         together: list[Answer] | None = None,
     ) -> Future[Acknowledgement]:
-        """Take the clicks on a ranking that was shown; none is an answer too.
-
-        Parameters
-        ----------
-        examined : sequence of str or int, optional
-            What the user has looked at: ids of documents, or the last place; by default that is not known. Whatever was
-            clicked counts as looked at.
-        more : bool
-            More clicks may follow: these are logged, and learned together with the others once an answer without `more`
-            comes, or the ranking expires.
-        """
+        """Take the clicks on a ranking that was shown; none is an answer too."""
         with self._answering:
             if self._is_stopping:
                 raise OverloadedError("the service is stopping", "send it again once it has started")
@@ -400,9 +393,8 @@ class ServedRanker:
         together: list[Answer] | None,
     ) -> Future[Acknowledgement]:
         if not self.current.learner.accepts_query_weights and weight != 1.0:
-            raise InvalidRequestError(
-                f"{self.current.learner.name} takes no query weights, got {weight}", "leave weight out"
-            )
+            name = self.current.learner.name
+            raise InvalidRequestError(f"{name} takes no query weights, got {weight}", "leave weight out")
         if weight != 0.0 and not 1e-100 <= weight <= 1e100:
             raise InvalidRequestError(f"weight must be 0, or from 1e-100 to 1e100, got {weight}", "leave weight out")
         ids, X, relevance = graded(arranged, grades, omit=omit)
@@ -421,9 +413,7 @@ class ServedRanker:
             )
         settings, n_waiting, n_bytes = self.settings, self.thread.n_waiting, self.thread.waiting_bytes
         if n_waiting >= settings.waiting_answers or (n_bytes and n_bytes + entry.n_bytes > settings.waiting_bytes):
-            raise OverloadedError(
-                f"{n_waiting} answers of {n_bytes} bytes wait to be logged", "send it again a little later"
-            )
+            raise OverloadedError(f"{n_waiting} answers of {n_bytes} bytes wait to be logged", "send it again later")
         answer = Answer(entry, names, warning)
         if together is None:
             self.thread.put(answer)
@@ -433,12 +423,11 @@ class ServedRanker:
 
     # Lists that were shown
 
-    def _reopen(self) -> None:
-        """Remember the lists that may still be clicked, from their notes in the log."""
-        for ranking_id, sequence in self.current.open.items():
-            entry = decode(next(self.thread.log.rows(sequence - 1)).record)
-            assert isinstance(entry, ShownEntry)
-            self.adopt(ranking_id, entry)
+    def _adopt_open(self, log: Log, ranking_ids: Iterable[str]) -> None:
+        """Remember lists that may still be clicked, from their notes in the log."""
+        for ranking_id in ranking_ids:
+            if (number := self.current.open.get(ranking_id)) is not None:
+                self.adopt(ranking_id, cast(ShownEntry, log.entry(number)))
 
     def adopt(self, ranking_id: str, entry: ShownEntry) -> None:
         """Remember a list that may still be clicked, of an earlier start or of a replica that has stopped."""
@@ -460,9 +449,7 @@ class ServedRanker:
         late = [key for key, since in self._orphans.items() if now - since > 2 * self.settings.ranking_seconds]
         if late:
             with closing(self.thread.log.reader()) as log:
-                for key in late:
-                    if (number := self.current.open.get(key)) is not None:
-                        self.adopt(key, cast(ShownEntry, decode(next(log.rows(number - 1)).record)))
+                self._adopt_open(log, late)
 
     def _note_open(self) -> None:
         """Log the lists that may still be clicked, so that the next start remembers them; take no more clicks."""
@@ -491,7 +478,7 @@ class ServedRanker:
         return self.snapshots.versions()
 
     def roll_back(self, version: int) -> Future[int]:
-        """Continue with the model of any earlier version."""
+        """Continue with the model of an earlier version."""
 
         def make(_: Current) -> Entry:
             restored = self.thread.version(version)
@@ -500,18 +487,7 @@ class ServedRanker:
         return self._request(make)
 
     def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> Future[int]:
-        """Rank with another model from now on, and compare challengers with it.
-
-        It fails if the model has other features than the ranker.
-
-        Parameters
-        ----------
-        model : Learner
-        reason : str
-            Kept in the log.
-        fixed : bool
-            The model does not learn; it may then know fewer features than there are.
-        """
+        """Rank with another model from now on, and compare challengers with it."""
         fixed = fixed or not model.learns
 
         def make(current: Current) -> Entry:
@@ -530,19 +506,7 @@ class ServedRanker:
     # Challengers
 
     def add_challenger(self, name: str, model: Learner | int, measure: str | None = None) -> Future[int]:
-        """Let a model learn silently from the same answers, and compare it with the model that ranks.
-
-        It fails if the name is taken, there are too many challengers, or the model has other features.
-
-        Parameters
-        ----------
-        model : Learner or int
-            What it starts from: a model, or any version of this ranker.
-        measure : str, optional
-            Measure used to compare it with the model that ranks. By default NDCG@10; "preferences" if there is
-            exploration, or one of the two learns from clicks. "clicks@3:clip=10" estimates clicks per list, and
-            "team-draft" interleaves the two.
-        """
+        """Let a model learn silently from the same answers, and compare it with the model that ranks."""
         make = check_addition(name, measure, explored=self.settings.explore not in ("own", "none"))
         return self._request(
             lambda current: make(current, self.thread.version(model).learner if isinstance(model, int) else model)
@@ -559,8 +523,7 @@ class ServedRanker:
     def standings(self) -> dict[str, Any]:
         """Return the model that ranks, and how its challengers compare with it.
 
-        Intervals hold at the error rate `error` over all rounds, however often they are looked at; so does `better`,
-        over all challengers of the model that ranks now.
+        Intervals and `better` hold at the error rate `error` over all rounds, however often they are looked at.
         """
         return Standings.of(self.current, self.settings).as_plain()
 
@@ -638,20 +601,19 @@ def _waiting_of(entry: QueryEntry) -> Waiting:
     if not isinstance(entry, ShownEntry):
         return Waiting(Arranged(entry.documents, entry.X, None), NOT_SHOWN)
     names = None if entry.names is None else tuple(entry.names)
-    propensity, clicks, examined = map(as_numbers, (entry.propensities, entry.clicks, entry.examined))
+    propensity, *said = map(as_numbers, (entry.propensities, entry.clicks, entry.examined))
     shown = entry.order, entry.base, entry.policy, propensity, entry.coins, entry.user_query
     listed = Listed(*shown, True, entry.by, entry.chances, entry.version)
-    said = {"": (b"", _known(clicks), _known(examined))}
-    return Waiting(Arranged(entry.documents, entry.X, names), listed, said=said)
-
-
-def _known(values: Floats) -> dict[int, float]:
-    return {place: value for place, value in enumerate(values.tolist()) if not math.isnan(value)}
+    clicks, examined = (
+        {place: value for place, value in enumerate(values.tolist()) if not math.isnan(value)} for values in said
+    )
+    return Waiting(Arranged(entry.documents, entry.X, names), listed, said={"": (b"", clicks, examined)})
 
 
 def _as_entry(kind: type[ShownEntry], ranking_id: str, waiting: Waiting, event_id: str, said: bytes) -> ShownEntry:
     """Return the entry of a list that was shown, with all clicks so far."""
-    listed, arranged = waiting.listed, waiting.arranged
+    arranged, listed = waiting.arranged, waiting.listed._asdict()
+    del listed["is_shown"]
     return kind(
         time=time.time_ns(),
         event_id=event_id,
@@ -659,18 +621,11 @@ def _as_entry(kind: type[ShownEntry], ranking_id: str, waiting: Waiting, event_i
         documents=arranged.ids,
         features=as_bytes(arranged.X),
         said=said,
-        order=listed.order,
-        base=listed.base,
-        policy=listed.policy,
-        propensities=as_bytes(listed.propensity),
-        coins=listed.coins,
+        propensities=as_bytes(listed.pop("propensity")),
         clicks=as_bytes(waiting.values(1, 0.0)),
         examined=as_bytes(waiting.values(2, math.nan)),
-        user_query=listed.user_query,
-        by=listed.by,
-        chances=listed.chances,
-        version=listed.version,
         names=list(arranged.names) if kind is ShownEntry and arranged.names is not None else None,
+        **listed,
     )
 
 
@@ -694,9 +649,8 @@ def _places(
     values = listed if isinstance(listed, Mapping) else dict.fromkeys(listed, 1.0)
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
-            raise InvalidRequestError(
-                f"clicks must be numbers from 0 to 1, got {value!r} for {name[:100]!r}", "send 1 for a click"
-            )
+            rule = "clicks must be numbers from 0 to 1"
+            raise InvalidRequestError(f"{rule}, got {value!r} for {name[:100]!r}", "send 1 for a click")
     own = {place_of(name, "clicks"): float(value) for name, value in values.items()}
     if examined is None:
         return own, {}

@@ -1,5 +1,6 @@
 """Rankings that wait for their answers, in memory, within limits; their ids tell whether they were ever made."""
 
+import re
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from perceptrank.serve.settings import Settings
 _PER_RANKING = 1000  # bytes beside ids, features and their names, about
 _PER_PLACE = 100
 _PER_TEXT = sys.getsizeof("")
+_ID = re.compile(r"([0-9]{1,19})-([0-9]{1,19})-([0-9a-f]{16})")
 Places = dict[int, float]  # values by place, from 0
 
 
@@ -49,8 +51,7 @@ class Waiting:
 class Rankings:
     """The rankings of one start of a ranker, and those that an earlier start has noted.
 
-    An id is START-NUMBER-CODE, the code being a keyed checksum of the rest: so an id that was never given is told from
-    one that has expired, be it in an earlier start, without remembering any.
+    An id is START-NUMBER-CODE, the code being a keyed checksum of the rest, which tells expired ids from invented ones.
     """
 
     def __init__(
@@ -103,12 +104,11 @@ class Rankings:
             waiting = self._waiting.get(ranking_id)
         if waiting is not None:
             return waiting
-        parts = ranking_id.split("-")
-        if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts[:2]):
-            raise self._unknown(ranking_id)
-        start, number = int(parts[0]), int(parts[1])
-        if not compare_digest(parts[2].encode(), self._code(start, number).encode()):
-            raise self._unknown(ranking_id)
+        match = _ID.fullmatch(ranking_id)
+        if match is None or not compare_digest(match[3], self._code(int(match[1]), int(match[2]))):
+            raise UnknownRankingError(
+                f"there is no ranking {ranking_id[:100]!r}", "send the ranking_id that POST /v1/rank has returned"
+            )
         raise ExpiredRankingError(
             f"the ranking {ranking_id} has expired: rankings wait {self._settings.ranking_seconds:g} seconds for "
             "an answer, less if many wait, and survive a restart only if they were shown to users",
@@ -136,11 +136,14 @@ class Rankings:
 
     def take_back(self, ranking_id: str, waiting: Waiting) -> None:
         """Keep an expired ranking that could not be logged, to try again; count it if there are too many."""
-        most = self._settings.waiting_answers
         with self._lock:
-            self._expired.append((ranking_id, waiting))
-            self.n_dropped += max(0, len(self._expired) - most)
-            del self._expired[:-most]
+            self._keep(ranking_id, waiting)
+
+    def _keep(self, ranking_id: str, waiting: Waiting) -> None:
+        most = self._settings.waiting_answers
+        self._expired.append((ranking_id, waiting))
+        self.n_dropped += max(0, len(self._expired) - most)
+        del self._expired[:-most]
 
     def __contains__(self, ranking_id: str) -> bool:
         return ranking_id in self._waiting
@@ -158,18 +161,10 @@ class Rankings:
                 del self._by_coins[oldest.listed.coins]
             self._size -= oldest.size
             if oldest.is_open:
-                self._expired.append((ranking_id, oldest))
-                self.n_dropped += max(0, len(self._expired) - limits.waiting_answers)
-                del self._expired[: -limits.waiting_answers]
+                self._keep(ranking_id, oldest)
 
     def _code(self, start: int, number: int) -> str:
         return blake2b(f"{start}-{number}".encode(), digest_size=8, key=self._secret).hexdigest()
-
-    @staticmethod
-    def _unknown(ranking_id: str) -> UnknownRankingError:
-        return UnknownRankingError(
-            f"there is no ranking {ranking_id[:100]!r}", "send the ranking_id that POST /v1/rank has returned"
-        )
 
 
 def _size_of(texts: Sequence[str]) -> int:

@@ -175,10 +175,7 @@ class Current:
         return replace(after, like_clicks=like_clicks)
 
     def after_all(self, entries: Sequence[tuple[Row, Entry]]) -> "Current":
-        """Return the model after several entries, the same as after one after the other.
-
-        Runs of answers are learned as blocks, which is faster, and the same to the bit.
-        """
+        """Return the model after several entries, the same as after one after the other, but faster."""
         current, place = self, 0
         while place < len(entries):
             run: list[tuple[Row, Any]] = []

@@ -46,10 +46,8 @@ class Service:
 
     Raises
     ------
-    ServiceError
-        If a name breaks the rule, or a log cannot be trusted or began with another model.
-    BlockingIOError
-        If another process uses the folder.
+    ServiceError or BlockingIOError
+        If a name is invalid, a log cannot be trusted or began with another model, or another process uses the folder.
 
     Examples
     --------

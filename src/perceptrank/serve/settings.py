@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, fields
 
 from perceptrank.clicks.policies import policy
-from perceptrank.stream.validation import ParameterError, check_positive_whole
+from perceptrank.stream.validation import ParameterError, check_flag, check_positive_whole
 
 MOST_PLACES = 100  # learning from a list takes time that grows as the cube of its length
 
@@ -87,8 +87,7 @@ class Settings:
                 check_positive_whole(field.name, getattr(self, field.name))
         if self.places > MOST_PLACES:
             raise ParameterError("places", f"must be at most {MOST_PLACES}", self.places)
-        if not isinstance(self.judged, bool):
-            raise ParameterError("judged", "must be true or false", self.judged)
+        check_flag("judged", self.judged)
         try:
             if self.explore != "own":
                 policy(self.explore)

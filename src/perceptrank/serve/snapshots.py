@@ -30,7 +30,7 @@ class Snapshots:
 
     def versions(self) -> list[int]:
         """Return the versions that have a snapshot, newest first."""
-        matches = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        matches = (_NAME.fullmatch(path.name) for path in self.folder.glob("*.json"))
         return sorted((int(match.group(1)) for match in matches if match), reverse=True)
 
     def path(self, version: int) -> Path:

@@ -113,7 +113,7 @@ def other_features() -> FeatureMismatchError:
     )
 
 
-def check_features(what: str, model: Model, current: Current) -> None:
+def _check_features(what: str, model: Model, current: Current) -> None:
     """Raise if a model has other features than a ranker, and name them; either may have none yet."""
     if not model.has_begun or current.n_features is None:
         return
@@ -132,21 +132,21 @@ def check_features(what: str, model: Model, current: Current) -> None:
     raise FeatureMismatchError(f"{what} has other features than the ranker: {difference}", _OTHER)
 
 
-def check_promotion(learner: Learner, current: Current, *, fixed: bool) -> None:
-    """Raise if a ranker could not rank its features with a learner."""
+def check_promotion(learner: Learner, current: Current, *, fixed: bool, what: str = "the model") -> None:
+    """Raise if a ranker could not rank its features with a learner, and name it."""
     if current.n_features is None:
         return
     if fixed and not learner.model.has_begun:  # its weights may be of some features only
         try:
             find_weights(learner, current.n_features, current.names)
         except ValueError as error:
-            raise FeatureMismatchError(f"the model has no weights for the ranker: {error}", _OTHER) from None
+            raise FeatureMismatchError(f"{what} has no weights for the ranker: {error}", _OTHER) from None
         return
     model = ready_model(learner)
-    check_features("the model", model, current)
+    _check_features(what, model, current)
     if model.has_begun and model.feature_names is None and current.names is not None:
         raise FeatureMismatchError(
-            f"the features of the model have no names, those of the ranker have: {_listed(current.names)}", _OTHER
+            f"the features of {what} have no names, those of the ranker have: {_listed(current.names)}", _OTHER
         )
 
 

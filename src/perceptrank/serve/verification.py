@@ -7,8 +7,7 @@ from pathlib import Path
 
 from perceptrank.io.model_file import model_text
 from perceptrank.serve.errors import DamagedLogError
-from perceptrank.serve.log.acknowledged import last_acknowledged
-from perceptrank.serve.log.log import damage
+from perceptrank.serve.log.log import damage, last_acknowledged
 from perceptrank.serve.log.opening import open_log, ranker_names
 from perceptrank.serve.log.records import PromotionEntry, QueryEntry, decode, digest_of
 from perceptrank.serve.replay import Current, replay
@@ -23,9 +22,8 @@ class Verification:
     ----------
     ranker : str
     entries, answers, snapshots : int
-        Numbers of entries, answers, and snapshots that were compared.
+        Numbers of those that were compared.
     problems : tuple of str
-        Empty if the log is sound.
     """
 
     ranker: str
@@ -41,9 +39,9 @@ class Verification:
 
 
 def verify(folder: str | Path, database: str | None = None) -> list[Verification]:
-    """Replay all logs of a folder, and compare every snapshot with the replayed model, bit by bit.
+    """Replay all logs of a folder, answer by answer, and compare every snapshot with the replayed model, bit by bit.
 
-    Nothing is changed. The replay learns one answer at a time. Raises `FileNotFoundError` if there is no log.
+    Nothing is changed. Raises `FileNotFoundError` if there is no log.
 
     Parameters
     ----------
@@ -73,7 +71,7 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
     problems: list[str] = []
     snapshots = Snapshots(folder / "versions")
     expected: dict[int, Current] = {}
-    for version in snapshots.versions() if snapshots.folder.exists() else ():
+    for version in snapshots.versions():
         if (snapshot := snapshots.read(version)) is None:
             if not snapshots.path(version).exists():  # a running service has just removed it
                 continue

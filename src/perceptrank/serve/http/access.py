@@ -46,11 +46,7 @@ MOST_DAYS = 36_500  # dates have years of four digits
 SCOPES = ("rank", "feedback", "watch", "admin")
 OWN = "(own)"  # stands for the name of a token of the service's own processes
 _FILE = "tokens.json"
-
-
-_ADVICE = (
-    "ask whoever runs the service for a new one: perceptrank serve --data FOLDER --add-token NAME=SCOPES prints it"
-)
+_ADVICE = "ask whoever runs the service for one: perceptrank serve --data FOLDER --add-token NAME=SCOPES prints it"
 logger = logging.getLogger("perceptrank.serve")
 
 
@@ -146,7 +142,7 @@ class Access:
     def check(self, header: str | None, scope: str, *, is_open: bool | None = None) -> str:
         """Return the name of a header's token, empty if none is needed; raise if it is unknown or lacks a scope.
 
-        Whoever has looked just now whether everyone may do everything says so, which saves looking again.
+        `is_open` saves looking again whether everyone may do everything.
         """
         kind, _, text = (header or "").partition(" ")
         if self.own_token and compare_digest(text.encode("utf-8", "replace"), self.own_token.encode()):
@@ -155,7 +151,7 @@ class Access:
             return ""
         if kind.lower() != "bearer" or not text:
             raise UnauthorizedError(
-                "this service needs a token", f"send the header Authorization: Bearer TOKEN, or {_ADVICE}"
+                "this service needs a token", f"send the header Authorization: Bearer TOKEN; {_ADVICE}"
             )
         digest = sha256(text.strip().encode("utf-8", "replace")).hexdigest()
         # All of them are compared, so that the time tells nothing.
@@ -189,10 +185,7 @@ def _read(path: Path) -> list[Token]:
 
 
 class RateLimit:
-    """Buckets by name, each of `burst` permits, which come back at `rate` per second; a request takes one.
-
-    By default a bucket has the permits of a second, at least 1.
-    """
+    """Buckets by name, each of `burst` permits (by default those of a second), which come back at `rate` per second."""
 
     def __init__(
         self, rate: float = math.inf, burst: float | None = None, clock: Callable[[], float] = time.monotonic
@@ -210,7 +203,11 @@ class RateLimit:
         permits = min(self.burst, permits + (now - since) * self.rate)
         if permits < 1.0:
             self._buckets[name] = permits, now
-            raise RateLimitedError.after((1.0 - permits) / self.rate, self.rate)
+            seconds = (1.0 - permits) / self.rate
+            rule, advice = f"more than {self.rate:g} requests per second", f"send it again in {seconds:.3g} seconds"
+            error = RateLimitedError(rule, advice)
+            error.retry_after = seconds
+            raise error
         self._buckets[name] = permits - 1.0, now
 
 
@@ -219,8 +216,7 @@ class Gate:
     """Lets requests in, or raises.
 
     Without tokens the service is for this machine, but a browser on it also carries the requests of other sites' pages.
-    Those are told by their Origin, and those of a name that was made to point here by their Host. With tokens neither
-    matters, as such a page has none.
+    Those are told by their Origin, and those of a name that was made to point here by their Host.
     """
 
     access: Access

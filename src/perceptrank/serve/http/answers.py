@@ -24,6 +24,7 @@ _TOGETHER_BYTES = 2**24  # of answers that wait for others of their request
 _TURN_SECONDS = 0.0002  # for one of several answers after the other, before others are ranked
 
 Grades = Annotated[dict[Id, Annotated[float, Meta(ge=0)]], Meta(min_length=1, max_length=MOST_DOCUMENTS)]
+Ids = Annotated[list[Id], Meta(max_length=MOST_DOCUMENTS)]
 Weight = Annotated[float, Meta(ge=0, le=1e100, extra_json_schema={"anyOf": [{"const": 0}, {"minimum": 1e-100}]})]
 Item = TypeVar("Item")
 
@@ -40,6 +41,11 @@ class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
     weight: Weight = 1.0
     omit_ungraded: bool = False
 
+    def take(self, ranker: ServedRanker, together: list[Answer] | None) -> "Future[Acknowledgement]":
+        """Give the grades to a ranker."""
+        about: dict[str, Any] = {"event_id": self.event_id, "weight": self.weight, "omit": self.omit_ungraded}
+        return ranker.feedback(self.ranking_id, self.grades, **about, together=together)
+
 
 class ClicksRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The clicks on a ranking that was shown: ids of documents, or numbers from 0 to 1 by id; none, if there was none.
@@ -49,17 +55,15 @@ class ClicksRequest(msgspec.Struct, forbid_unknown_fields=True):
     """
 
     ranking_id: Id
-    clicks: (
-        Annotated[list[Id], Meta(max_length=MOST_DOCUMENTS)]
-        | Annotated[dict[Id, Annotated[float, within(0, 1)]], Meta(max_length=MOST_DOCUMENTS)]
-    )
-    examined: (
-        Annotated[list[Id], Meta(max_length=MOST_DOCUMENTS)]
-        | Annotated[float, within(0, MOST_PLACES, multipleOf=1)]
-        | None
-    ) = None
+    clicks: Ids | Annotated[dict[Id, Annotated[float, within(0, 1)]], Meta(max_length=MOST_DOCUMENTS)]
+    examined: Ids | Annotated[float, within(0, MOST_PLACES, multipleOf=1)] | None = None
     more: bool = False
     event_id: Id | None = None
+
+    def take(self, ranker: ServedRanker, together: list[Answer] | None) -> "Future[Acknowledgement]":
+        """Give the clicks to a ranker."""
+        about: dict[str, Any] = {"examined": self.examined, "more": self.more, "event_id": self.event_id}
+        return ranker.clicks(self.ranking_id, self.clicks, **about, together=together)
 
 
 class LearnRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -85,43 +89,28 @@ FeedbackBody = FeedbackRequest | Annotated[list[FeedbackRequest], Meta(min_lengt
 @endpoint("POST", "/feedback", "feedback", request=FeedbackBody, response=Acknowledgement, takes_several=True)
 async def feedback(backend: Backend, request: Request) -> Response:
     """Answer one ranking or several."""
-
-    def take(ranker: ServedRanker, answer: Any, together: list[Answer] | None) -> "Future[Acknowledgement]":
-        given = {"event_id": answer.event_id, "weight": answer.weight, "omit": answer.omit_ungraded}
-        return ranker.feedback(answer.ranking_id, answer.grades, **given, together=together)
-
-    return await _take_answers(backend, request, FeedbackBody, take)
+    return await _take_answers(backend, request, FeedbackBody)
 
 
 @endpoint("POST", "/clicks", "feedback", request=ClicksBody, response=Acknowledgement, takes_several=True)
 async def clicks(backend: Backend, request: Request) -> Response:
     """Say what was clicked in one ranking or several."""
-
-    def take(ranker: ServedRanker, answer: Any, together: list[Answer] | None) -> "Future[Acknowledgement]":
-        given = {"examined": answer.examined, "more": answer.more, "event_id": answer.event_id}
-        return ranker.clicks(answer.ranking_id, answer.clicks, **given, together=together)
-
-    return await _take_answers(backend, request, ClicksBody, take)
+    return await _take_answers(backend, request, ClicksBody)
 
 
-async def _take_answers(
-    backend: Backend,
-    request: Request,
-    kind: Any,
-    take: "Callable[[ServedRanker, Any, list[Answer] | None], Future[Acknowledgement]]",
-) -> Response:
+async def _take_answers(backend: Backend, request: Request, kind: Any) -> Response:
     """Take one answer or several, or send them to the processes that made their rankings."""
     answers: Any = await backend.read(request, kind)
     ranker, is_forwarded = backend.ranker(request), request.scope["query_string"] == b"forwarded"
     path = f"/{request.scope['path'].rpartition('/')[2]}"
 
-    def take_here_or_there(answer: Any, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
+    def take(answer: Any, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
         forward = None if is_forwarded else ranker.owner_of(answer.ranking_id)
-        return take(ranker, answer, together) if forward is None else forward(path, answer)
+        return answer.take(ranker, together) if forward is None else forward(path, answer)
 
     if isinstance(answers, list):
-        return await take_several(backend, ranker, take_here_or_there, answers)
-    return respond(await backend.done(take_here_or_there(answers)))
+        return await take_several(backend, ranker, take, answers)
+    return respond(await backend.done(take(answers)))
 
 
 @endpoint(

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perceptrank import __version__
 from perceptrank.serve.errors import NotAllowedError, ServiceError, TooLargeError, UnknownError
-from perceptrank.serve.http import answers, challengers, models, ranking, replication, status
+from perceptrank.serve.http import answers, models, ranking, replication, status
 from perceptrank.serve.http.access import Access, Gate, RateLimit
 from perceptrank.serve.http.endpoint import Backend, Endpoint, respond_error
 from perceptrank.serve.http.log_lines import AccessLog
@@ -28,7 +28,7 @@ from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Limits
 from perceptrank.serve.traces import traced
 
-_FAMILIES = (ranking, answers, models, challengers, status, replication)
+_FAMILIES = (ranking, answers, models, status, replication)
 ENDPOINTS = [value for family in _FAMILIES for value in vars(family).values() if isinstance(value, Endpoint)]
 HEADER_BYTES = 2**16  # the server notices only those that come in several parts
 Handler = Callable[[Request], Awaitable[Response]]

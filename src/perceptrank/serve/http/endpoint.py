@@ -129,9 +129,16 @@ def endpoint(method: str, path: str, scope: str, **about: Any) -> Callable[[Hand
 
 
 def exactly_one(kind: Any, *names: str) -> Any:
-    """Return the type of a message that must have one of several fields; the handler is to check that."""
+    """Return the type of a message that must have one of several fields, which `check_one` checks."""
     choices = [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]
     return Annotated[kind, msgspec.Meta(extra_json_schema={"oneOf": choices})]
+
+
+def check_one(message: Any, *names: str) -> None:
+    """Raise unless a message has exactly one of several fields."""
+    if sum(getattr(message, name) is not None for name in names) != 1:
+        choices = f"{', '.join(names[:-1])} and {names[-1]}"
+        raise InvalidRequestError(f"give exactly one of {choices}", "leave the others out")
 
 
 def within(least: float, most: float, **more: float) -> msgspec.Meta:

@@ -1,4 +1,4 @@
-"""GET /model, its versions, rollback and promotion, and exports to engines."""
+"""The model, its versions, rollback, promotion and exports to engines; its challengers, adding and removing them."""
 
 import json
 from typing import Annotated, Any
@@ -11,10 +11,12 @@ from starlette.responses import Response
 from perceptrank.deploy.exports import export, targets
 from perceptrank.io.model_file import FORMAT, VERSION, model_text, parse_model
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.registry import restore
+from perceptrank.learners.registry import algorithms, restore
 from perceptrank.serve.documents import Id
 from perceptrank.serve.errors import InvalidRequestError, UnknownError
-from perceptrank.serve.http.endpoint import Backend, endpoint, exactly_one, respond
+from perceptrank.serve.http.endpoint import Backend, check_one, endpoint, exactly_one, respond
+from perceptrank.serve.log.opening import NAME
+from perceptrank.serve.shadow.challengers import Standings
 
 Version = Annotated[float, Meta(ge=1, multiple_of=1)]  # JSON has no integers: 1.0 is 1
 _SAVED = {"required": ["format", "version"], "properties": {"format": {"const": FORMAT}, "version": {"const": VERSION}}}
@@ -52,7 +54,8 @@ class PromoteRequest(msgspec.Struct, forbid_unknown_fields=True):
     fixed: bool = False
 
 
-_PROMOTION = exactly_one(PromoteRequest, "challenger", "ranker", "model")
+_SOURCES = ("challenger", "ranker", "model")
+_PROMOTION = exactly_one(PromoteRequest, *_SOURCES)
 
 
 @endpoint("GET", "/model", "admin", response=dict[str, Any])
@@ -81,10 +84,7 @@ async def roll_back(backend: Backend, request: Request) -> Response:
 async def promote(backend: Backend, request: Request) -> Response:
     """Rank with another model from now on."""
     wanted = await backend.read(request, PromoteRequest)
-    if [wanted.ranker, wanted.model, wanted.challenger].count(None) != 2:
-        raise InvalidRequestError(
-            "give exactly one of challenger, ranker and model", "name a challenger or a ranker, or send a document"
-        )
+    check_one(wanted, *_SOURCES)
     ranker = backend.ranker(request)
     if wanted.challenger is not None:
         future = ranker.promote_challenger(wanted.challenger)
@@ -117,6 +117,64 @@ def restore_document(document: dict[str, Any] | None) -> Learner:
     try:
         return restore("the document", parse_model("the document", json.dumps(document)))
     except (ValueError, MemoryError) as error:
-        raise InvalidRequestError(
-            f"not a model: {error}", "send what GET /v1/model returns, or a saved model"
-        ) from None
+        raise InvalidRequestError(f"not a model: {error}", "send what GET /v1/model returns, or a model file") from None
+
+
+class AddChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A model that learns silently from now on, and the measure used to compare it with the model that ranks.
+
+    The measure is of clicks (`preferences`, `team-draft`, `clicks@3:clip=10`) or of grades, such as `ndcg@10`. The
+    model starts from exactly one of: an algorithm's name, a model document, another ranker's model, a version of this.
+    """
+
+    name: Annotated[str, Meta(pattern=f"^{NAME.pattern}$")]
+    algorithm: Id | None = None
+    model: ModelDocument | None = None
+    ranker: Id | None = None
+    version: Version | None = None
+    measure: Id | None = None
+
+
+_STARTS = ("algorithm", "model", "ranker", "version")
+_ADDITION = exactly_one(AddChallengerRequest, *_STARTS)
+
+
+class RemoveChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The challenger to remove."""
+
+    name: Id
+
+
+@endpoint("GET", "/challengers", "admin", response=Standings)
+async def list_challengers(backend: Backend, request: Request) -> Response:
+    """Compare the challengers with the model that ranks."""
+    return respond(backend.ranker(request).standings())
+
+
+@endpoint("POST", "/challengers/add", "admin", request=_ADDITION, response=VersionResponse)
+async def add_challenger(backend: Backend, request: Request) -> Response:
+    """Add a challenger, which learns silently."""
+    wanted = await backend.read(request, AddChallengerRequest)
+    check_one(wanted, *_STARTS)
+    model: Learner | int
+    if wanted.algorithm is not None:
+        known = algorithms() | algorithms(clicks=True)
+        if (kind := known.get(wanted.algorithm)) is None:
+            raise UnknownError(f"there is no algorithm {wanted.algorithm!r}", f"there are {', '.join(sorted(known))}")
+        model = kind()
+    elif wanted.ranker is not None:
+        model = backend.service.ranker(wanted.ranker).current.learner
+    elif wanted.version is not None:
+        model = int(wanted.version)
+    else:
+        model = await backend.in_thread(restore_document, wanted.model)
+    future = backend.ranker(request).add_challenger(wanted.name, model, wanted.measure)
+    return respond(VersionResponse(await backend.done(future)))
+
+
+@endpoint("POST", "/challengers/remove", "admin", request=RemoveChallengerRequest, response=VersionResponse)
+async def remove_challenger(backend: Backend, request: Request) -> Response:
+    """Remove a challenger."""
+    wanted = await backend.read(request, RemoveChallengerRequest)
+    future = backend.ranker(request).remove_challenger(wanted.name)
+    return respond(VersionResponse(await backend.done(future)))

@@ -1,17 +1,24 @@
-"""The interface of a log of a ranker, and what all logs share."""
+"""The interface of a log of a ranker, and what all logs share.
 
+The last entry that was acknowledged is in a file beside the log: a log that lacks it has lost answers. SQLite reads its
+write-ahead log up to the first damaged frame, and takes that for the end.
+"""
+
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from perceptrank.serve.errors import DamagedLogError
-from perceptrank.serve.log.records import FIRST_LINK, link_after
+from perceptrank.serve.log.records import FIRST_LINK, Entry, decode, link_after
 
 ADVICE = (
     "keep a copy of the folder, then restore the log from a backup, or move the folder away and start anew with "
     "--model and the newest file of its versions; perceptrank serve --verify says what is damaged"
 )
+_ACKNOWLEDGED = "acknowledged"
 
 
 class Row(NamedTuple):
@@ -100,6 +107,10 @@ class Log(ABC):
     def rows(self, after: int = 0) -> Iterator[Row]:
         """Iterate over the entries after a number, unchecked."""
 
+    def entry(self, sequence: int) -> Entry:
+        """Return an entry that there is."""
+        return decode(next(self.rows(sequence - 1)).record)
+
     @abstractmethod
     def count(self, table: Literal["events", "cut"]) -> int:
         """Return the number of event ids, or of damaged entries that were cut off."""
@@ -142,6 +153,11 @@ def all_lost(path: object, n_entries: int) -> DamagedLogError:
     return DamagedLogError(f"{path} is empty, but {n_entries} entries were acknowledged", ADVICE)
 
 
+def newer(path: object, version: object, known: int) -> DamagedLogError:
+    """Return the error for a log that a newer version has written."""
+    return DamagedLogError(f"{path} has version {version}, this perceptrank reads {known}", "upgrade to use it")
+
+
 def damage(path: object, error: Exception) -> DamagedLogError:
     """Return the error for a log that its database cannot read."""
     return DamagedLogError(f"{path} cannot be read: {error}", ADVICE)
@@ -149,3 +165,27 @@ def damage(path: object, error: Exception) -> DamagedLogError:
 
 def _is_sound(row: Row) -> bool:
     return isinstance(row.record, bytes) and isinstance(row.link, bytes) and len(row.link) == len(FIRST_LINK)
+
+
+def note_acknowledged(folder: Path, sequence: int, link: bytes) -> None:
+    """Write number and link of the last entry in place; not flushed, since an older one is right as well."""
+    text = f"{sequence:020d} {link.hex()}"
+    handle = os.open(folder / _ACKNOWLEDGED, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        os.write(handle, f"{text} {_checksum(text)}\n".encode())
+    finally:
+        os.close(handle)
+
+
+def last_acknowledged(folder: Path) -> tuple[int, bytes]:
+    """Return number and link of the last entry that was acknowledged; 0 and the first link if that is not known."""
+    try:
+        text, _, checksum = (folder / _ACKNOWLEDGED).read_text("ascii").strip().rpartition(" ")
+        sequence, _, link = text.partition(" ")
+        return (int(sequence), bytes.fromhex(link)) if checksum == _checksum(text) else (0, FIRST_LINK)
+    except (OSError, ValueError):
+        return 0, FIRST_LINK
+
+
+def _checksum(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()

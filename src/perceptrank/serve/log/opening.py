@@ -55,9 +55,7 @@ def _move(path: Path, log: "PostgresLog") -> None:
         last, link = old.end()
         if log.end()[0] == 0:
             if old.first_bad() is not None:
-                raise DamagedLogError(
-                    f"the end of {path} is damaged", "start once without --database, which cuts it off"
-                )
+                raise DamagedLogError(f"the end of {path} is damaged", "start once without --database to cut it off")
             with log.transaction():
                 log.secret = old.secret
                 rows = old.rows()

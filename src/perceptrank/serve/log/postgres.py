@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any, Literal, LiteralString
 
 from perceptrank.serve.errors import DamagedLogError, InvalidRequestError
-from perceptrank.serve.log.log import Addition, Event, Log, Row, damage, link_rows
+from perceptrank.serve.log.log import Addition, Event, Log, Row, damage, link_rows, newer
 from perceptrank.serve.log.records import FIRST_LINK
 
 try:
@@ -59,18 +59,14 @@ class DatabaseGoneError(OSError):
 
 
 class PostgresLog(Log):
-    """Entries 1, 2, … of a ranker, linked by checksums, in the schema `perceptrank` of a database.
+    """A log in the schema `perceptrank` of a database.
 
-    Only one thread uses it at a time. The connection that writes holds a lock of the database, so that nobody else
-    writes to the same log; with `read_only` it does not, and nothing changes.
+    The connection that writes holds a lock, so that nobody else writes to it; with `read_only` nothing changes.
     """
 
     def __init__(self, url: str, ranker: str, *, read_only: bool = False) -> None:
         self._url, self._ranker, self._read_only = url, ranker, read_only
         self._connection: psycopg.Connection[Any] | None = None
-        self.path = f"the log of {ranker!r} in PostgreSQL"
-        self._size = 0
-        self.warnings = []
         try:
             self._open(_LOCK_SECONDS)
         except BaseException:
@@ -88,10 +84,7 @@ class PostgresLog(Log):
             self._ask("SET default_transaction_read_only = on")
         version = self._about("", "format")
         if version is None or int(version) > FORMAT:
-            raise DamagedLogError(
-                f"{self.path} has version {version and version.decode()}, this perceptrank reads {FORMAT}",
-                "upgrade to use it",
-            )
+            raise newer(self.path, version and version.decode(), FORMAT)
         if not self._read_only and self._about(self._ranker, "secret") is None:
             self.secret = secrets.token_bytes(32)
         ((size,),) = self._ask(
@@ -117,9 +110,7 @@ class PostgresLog(Log):
                 int.from_bytes(key[4:], "big"),
             )
             who = f" ({rows[0][0]}{f', from {rows[0][1]}' if rows[0][1] else ''})" if rows else ""
-            raise BlockingIOError(
-                f"{self.path} is used by another service{who}: stop that first, or name another database"
-            )
+            raise BlockingIOError(f"{self.path} is used by another service{who}: stop that, or name another database")
 
     def _make_tables(self) -> None:
         assert self._connection is not None
@@ -154,7 +145,6 @@ class PostgresLog(Log):
             raise _translate(self.path, error) from None
 
     def reopen(self) -> None:
-        """Connect anew after an error of writing, to see what was stored."""
         self.close()
         self._open(0.0)
 
@@ -162,12 +152,10 @@ class PostgresLog(Log):
         return PostgresLog(self._url, self._ranker, read_only=True)
 
     def close(self) -> None:
-        """Close the connection, which gives the lock back."""
         if self._connection is not None:
             self._connection.close()
 
     def ping(self) -> None:
-        """Raise if the server does not answer."""
         self._ask("SELECT 1")
 
     def _about(self, ranker: str, name: str) -> bytes | None:

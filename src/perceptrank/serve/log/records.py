@@ -143,17 +143,7 @@ class ImpressionEntry(ShownEntry, frozen=True, array_like=True, tag="impression"
 
 
 Answered = AnswerEntry | ShownEntry | ImpressionEntry
-Entry = (
-    ModelEntry
-    | NamesEntry
-    | AnswerEntry
-    | ShownEntry
-    | ImpressionEntry
-    | FixedEntry
-    | ChallengerEntry
-    | RemovalEntry
-    | PromotionEntry
-)
+Entry = Answered | ModelEntry | FixedEntry | NamesEntry | ChallengerEntry | RemovalEntry | PromotionEntry
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Entry] = msgspec.msgpack.Decoder(Entry)

@@ -10,8 +10,18 @@ from pathlib import Path
 from typing import Literal
 
 from perceptrank.serve.errors import DamagedLogError
-from perceptrank.serve.log.acknowledged import last_acknowledged
-from perceptrank.serve.log.log import ADVICE, Addition, Event, Log, Row, all_lost, damage, link_rows
+from perceptrank.serve.log.log import (
+    ADVICE,
+    Addition,
+    Event,
+    Log,
+    Row,
+    all_lost,
+    damage,
+    last_acknowledged,
+    link_rows,
+    newer,
+)
 from perceptrank.serve.log.records import FIRST_LINK
 
 APPLICATION = 0x70724C67  # of SQLite's header: ours
@@ -27,10 +37,7 @@ _FIND = f"SELECT event_id, sequence, digest FROM events WHERE event_id IN ({', '
 
 
 class SqliteLog(Log):
-    """Entries 1, 2, … of a ranker, linked by checksums.
-
-    Only one thread uses it at a time. It is made if it is not there; with `read_only` nothing changes.
-    """
+    """A log in a file, which is made if it is not there; with `read_only` nothing changes."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path, self.warnings, self._read_only = path, [], read_only
@@ -61,9 +68,7 @@ class SqliteLog(Log):
         elif application != APPLICATION:
             raise DamagedLogError(f"{self.path} is not a log of perceptrank", "name the folder of one, or an empty one")
         elif version > FORMAT:
-            raise DamagedLogError(
-                f"{self.path} has version {version}, this perceptrank reads {FORMAT}", "upgrade to use it"
-            )
+            raise newer(self.path, version, FORMAT)
 
     def _open(self) -> None:
         uri = f"{self.path.resolve().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
@@ -73,7 +78,6 @@ class SqliteLog(Log):
             self._connection.execute("PRAGMA synchronous=FULL")
 
     def reopen(self) -> None:
-        """Drop the connection after an error of writing, and open it again to see what is on disk."""
         self.close()
         self._open()
 
@@ -87,13 +91,11 @@ class SqliteLog(Log):
             copy.execute("PRAGMA journal_mode=DELETE")  # all is in one file until a service writes to it
 
     def close(self) -> None:
-        """Close the file."""
         if hasattr(self, "_connection"):  # which it lacks if the file cannot be opened
             self._connection.close()
 
     @property
     def size(self) -> int:
-        """Bytes on disk, with what is not yet merged into the file."""
         size = 0
         for part in (self.path, self.path.with_name(self.path.name + "-wal")):
             with suppress(FileNotFoundError):  # the second one comes and goes with the connection
@@ -140,9 +142,8 @@ class SqliteLog(Log):
             for table, values in (("entries", rows), ("events", events)):
                 for first in range(0, len(values), _AT_ONCE):
                     some = values[first : first + _AT_ONCE]
-                    run.execute(
-                        f"INSERT INTO {table} VALUES (?, ?, ?)" + ", (?, ?, ?)" * (len(some) - 1), [*chain(*some)]
-                    )
+                    places = ", ".join(["(?, ?, ?)"] * len(some))
+                    run.execute(f"INSERT INTO {table} VALUES {places}", [*chain(*some)])
             run.execute("COMMIT")
         except BaseException:
             if run.in_transaction:
@@ -177,13 +178,10 @@ class SqliteLog(Log):
         return int(self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
     def cut_from(self, sequence: int) -> int:
-        run = self._connection
+        run, gone = self._connection, "FROM entries WHERE sequence >= ?"
         run.execute("BEGIN IMMEDIATE")
-        run.execute(
-            "INSERT INTO cut SELECT datetime('now'), sequence, record, link FROM entries WHERE sequence >= ?",
-            (sequence,),
-        )
-        n_cut = run.execute("DELETE FROM entries WHERE sequence >= ?", (sequence,)).rowcount
+        run.execute(f"INSERT INTO cut SELECT datetime('now'), sequence, record, link {gone}", (sequence,))
+        n_cut = run.execute(f"DELETE {gone}", (sequence,)).rowcount
         run.execute("DELETE FROM events WHERE sequence >= ?", (sequence,))
         run.execute("COMMIT")
         return n_cut

@@ -17,7 +17,7 @@ _LACKING = (ValueError, AttributeError)  # models of other kinds, such as sums o
 
 
 def learning(current: Current) -> dict[str, Any]:
-    """Return counts of rounds and updates, the margin of the next round, and the certificate as a sentence."""
+    """Return counts of rounds and updates, the margin of the next round, and the certificate."""
     model = current.learner
     state: dict[str, Any] = {"settings": repr(model), "rounds": 0, "updates": 0, "margin": None, "certificate": ""}
     state["learns"] = current.learns

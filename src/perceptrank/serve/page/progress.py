@@ -60,8 +60,7 @@ class Progress:
     """Means of the measure, over all answers since the start and over the newest, and a curve of them.
 
     `watch` is called by the log's thread and only remembers the answers, within a limit of memory; `digest` measures
-    them later, in another thread. What a block of answers is ranked by is the model before the block, so that of
-    answers that were learned together, the later ones are measured by a model that is a little older.
+    them later, in another thread, by the model before the block that they were learned in.
     """
 
     def __init__(self, current: Current) -> None:

@@ -96,11 +96,7 @@ class Follower(LogThread):
             if row.sequence != number or row.link != link:
                 raise DamagedLogError(f"entry {row.sequence} does not follow the one before it", "see --verify")
         for place in range(0, len(batch.rows), BLOCK):
-            block = [(row, decode(row.record)) for row in batch.rows[place : place + BLOCK]]
-            before = self.current
-            self._current = before.after_all(block)
-            if (watch := self.watch) is not None:  # which another thread may take away
-                watch(before, self._current, block)
+            self._learn_blocks([(row, decode(row.record)) for row in batch.rows[place : place + BLOCK]])
 
     def _start_again(self) -> None:
         version, self._current = self.current.version, self.log.start()

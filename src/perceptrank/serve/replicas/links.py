@@ -18,6 +18,7 @@ from perceptrank.serve.submissions import Acknowledgement
 Result = TypeVar("Result")
 AGAIN = "send it again with the same event_id"
 _FILE = "primary"
+_RELAYED = ("content-t", "x-")  # beginnings of headers
 _sending = ThreadPoolExecutor(8, "answers to others")
 
 
@@ -79,10 +80,8 @@ class Link(Client):
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
-            kept = {
-                name: value for name, value in response.getheaders() if name.lower().startswith(("content-t", "x-"))
-            }
-            return response.status, kept, response.read()
+            headers = {name: value for name, value in response.getheaders() if name.lower().startswith(_RELAYED)}
+            return response.status, headers, response.read()
         except OSError as error:
             raise LearningOffError(f"the primary is out of reach: {error}", "ask again once it is back") from None
         finally:

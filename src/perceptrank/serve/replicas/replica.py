@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from perceptrank.serve.errors import ReadOnlyError
-from perceptrank.serve.exploring import Explorer
 from perceptrank.serve.log.opening import ranker_names
 from perceptrank.serve.log.records import Entry
 from perceptrank.serve.ranker import TICK, Forward, ServedRanker
-from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.replicas.follower import Follower
 from perceptrank.serve.replicas.links import Link, Peer, find_primary
 from perceptrank.serve.replicas.sources import AddressSource, FolderSource, Source
@@ -28,16 +26,12 @@ class ReplicaRanker(ServedRanker):
     def __init__(
         self, folder: Path, source: Source, connect: Callable[[str], Link], of: str, settings: Settings
     ) -> None:
-        self.folder, self.settings, self.snapshot_problem, self._connect = folder, settings, "", connect
+        self.folder, self.settings, self._connect = folder, settings, connect
         self.thread = Follower(folder, source, connect, of, settings)
-        self.messages = self.thread.messages
         # In nanoseconds: replicas that start together have different ones, and none has that of a primary.
         self.start = time.time_ns()
-        self._rankings = Rankings(source.secret, self.start, settings)
-        self._explorer = Explorer(settings, source.secret)
-        self._init_answering()
+        self._init_answering(source.secret, self.start)
         self.thread.follow()
-        self._closing = threading.Event()
         self._saver = threading.Thread(target=self._log_expired_now_and_then, daemon=True)
         self._saver.start()
 

@@ -16,13 +16,10 @@ _BYTES = 2**22  # of records that are read at once, one at least
 
 
 class Batch(msgspec.Struct):
-    """Entries after a number, not all if they are many.
+    """Entries after a number, not all if they are many."""
 
-    `link` is that of the entry before them, null if there is no such entry; `end` is the number of the log's last one.
-    """
-
-    link: bytes | None
-    end: int
+    link: bytes | None  # of the entry before them, None if there is no such entry
+    end: int  # number of the log's last entry
     rows: list[Row]
 
 
@@ -67,8 +64,7 @@ class FolderSource:
 
     def start(self) -> Current:
         """Return the newest snapshot that the log has, with all entries after it."""
-        folder, log = self._folder / "versions", self._log
-        snapshots = Snapshots(folder).valid() if folder.exists() else iter(())
+        log, snapshots = self._log, Snapshots(self._folder / "versions").valid()
         newest = next((saved for saved in snapshots if log.link_of(saved.version) == saved.link), None)
         after = 0 if newest is None else newest.version
         if (bad := log.first_bad(after)) is not None:
@@ -106,9 +102,7 @@ class AddressSource:
         sent = self._link.call("GET", "/snapshot", Start)
         self.secret = sent.secret
         if (snapshot := parse_snapshot(self._link.url, sent.snapshot.encode())) is None:
-            raise ServiceError(
-                f"the snapshot of {self._link.url} cannot be read", "are both of one perceptrank version?"
-            )
+            raise ServiceError(f"the snapshot of {self._link.url} cannot be read", "use one version of perceptrank")
         return snapshot
 
     def read(self, after: int) -> Batch:

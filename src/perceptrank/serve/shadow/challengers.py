@@ -21,7 +21,7 @@ from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.shadow.evidence import unit_of
 from perceptrank.serve.shadow.shadow import Challenger, Promotion, Shadow, check_measure
-from perceptrank.serve.submissions import check_features, check_promotion
+from perceptrank.serve.submissions import check_promotion
 from perceptrank.stream.memory import RoomError
 
 MOST_CHALLENGERS = 16
@@ -29,9 +29,7 @@ NEVER_SHOWN = (
     "lists of challengers are never shown, and without them fair preferences cannot tell which is better: set "
     "challenger_share, to 0.1 for example"
 )
-ONLY_PREFERENCES = (
-    "challenger {} is compared by {}, which never promotes: compare it by preferences, or promote it by hand"
-)
+ONLY_PREFERENCES = "challenger {} is compared by {}, which never promotes: compare by preferences, or promote by hand"
 NOT_EXPLORED = (
     "lists are not explored, and clicks on them do not tell what is better: set explore to fair-pairs, for example"
 )
@@ -47,11 +45,9 @@ LIKE_CLICKS = (
 class ChallengerStanding(msgspec.Struct):
     """Comparison of a challenger with the model that ranks, since that began to rank.
 
-    Means are of the measure of rankings before their answers were known. The interval is of the mean expected
-    difference. It is better once its evidence is as large as needed.
-
-    Measures of clicks count fair preferences or estimated clicks per list. `clicked` and `incumbent_clicked` are the
-    mean reciprocal ranks of the first click, which favour whatever was shown high: they are no evidence.
+    Means are of the measure of rankings before their answers were known; the interval is of their expected difference.
+    It is better once its evidence is as large as needed. `clicked` and `incumbent_clicked` are mean reciprocal ranks of
+    the first click, which favour whatever was shown high: they are no evidence.
     """
 
     name: str
@@ -163,11 +159,11 @@ def check_addition(name: str, measure: str | None, *, explored: bool) -> Callabl
             raise InvalidRequestError(f"there is a challenger {name!r} already", "remove it, or choose another name")
         if len(current.shadow.challengers) >= MOST_CHALLENGERS:
             raise TooLargeError(f"a ranker may have {MOST_CHALLENGERS} challengers", "remove one first")
-        check_bounded(f"the challenger {name!r}", model)
-        check_features(f"the challenger {name!r}", model.model, current)
+        what = f"the challenger {name!r}"
+        check_bounded(what, model)
         if current.n_features is not None:
             check_challenger_width(name, model, current.n_features, current.names)
-            check_promotion(model, current, fixed=not model.learns)
+            check_promotion(model, current, fixed=not model.learns, what=what)
         by_clicks = explored or takes_clicks(model) or takes_clicks(current.learner)
         return _addition(name, measure=checked or ("preferences" if by_clicks else "ndcg@10"), model=model)
 
@@ -195,17 +191,15 @@ def make_promotion(current: Current, name: str) -> Entry:
     _check_known(current, name)
     if (challenger := current.shadow.challengers[name]).is_stopped:
         raise InvalidRequestError(f"the challenger {name!r} {challenger.refusal}", "remove it, or promote another")
-    check_features(f"the challenger {name!r}", challenger.learner.model, current)
-    check_promotion(challenger.learner, current, fixed=not challenger.learner.learns)
+    check_promotion(challenger.learner, current, fixed=not challenger.learner.learns, what=f"the challenger {name!r}")
     return PromotionEntry(time.time_ns(), name, None)
 
 
 def due_promotion(current: Current, settings: Settings) -> PromotionEntry | None:
     """Return the promotion that is due, if promotions are automatic and a challenger is shown to be better."""
-    error = settings.promote_at
-    name = (
-        None if error is None else current.shadow.better(error, by_clicks=not may_promote_by_grades(current, settings))
-    )
+    if (error := settings.promote_at) is None:
+        return None
+    name = current.shadow.better(error, by_clicks=not may_promote_by_grades(current, settings))
     return None if name is None else PromotionEntry(time.time_ns(), name, error)
 
 

@@ -1,18 +1,15 @@
 """Evidence of clicks on randomised lists for rankers: values from 0 to 1 that running comparisons take.
 
-Clicks alone do not tell which of two rankers is better: users click what is shown high. Only the random part of what
-was shown does. A fair preference is the difference of the clicks on two neighbours whose order a coin has drawn, each
-order counting alike; a ranker gets it if it orders the two that way. In expectation, two rankers then differ by how
-much more the documents are clicked that one of them prefers, whoever the users are and whatever was shown. So one log
-compares any number of challengers with the model that ranks.
+Users click what is shown high, so only the random part of what was shown tells which of two rankers is better. A fair
+preference is the difference of the clicks on two neighbours whose order a coin has drawn; a ranker gets it if it orders
+the two that way. In expectation, two rankers differ by how much more the documents are clicked that one of them
+prefers, whoever the users are. So one log compares any number of challengers with the model that ranks.
 
-But neighbours in a list are those that its ranker is unsure about. On such pairs, another ranker that knows other
-things is often right, even if it is far worse where the first is sure. So half of a comparison is by lists that the
-model ranks, half by lists that the challenger ranks: whoever corrects the other's lists more often is better. Both are
-explored in the same way, by fair pairs: of lists that are hardly random, there would be hardly any preferences.
+But neighbours in a list are those that its ranker is unsure about, where another one is often right even if it is far
+worse elsewhere. So half of a comparison is by lists that the model ranks, half by lists that the challenger ranks, all
+explored by fair pairs: whoever corrects the other's lists more often is better.
 
-Interleaving is for those who ask for it: the model and a challenger put a list together, and the clicks on each one's
-documents are compared. It is biased. Only grades and fair preferences promote a challenger.
+Interleaving (the clicks on each one's documents in a common list) is biased. Only grades and fair preferences promote.
 """
 
 import math
@@ -32,11 +29,10 @@ from perceptrank.stream.query_stream import QueryStream
 def click_values(measure: ClickMeasure, stream: QueryStream, scores: Floats, *, ranks: bool) -> list[float]:
     """Return a value for each impression, NaN where nothing random was shown: from 0 to 1, unless it is an estimate.
 
-    For `clicks@k:clip=C` it estimates the clicks on the first k places by weights w of at most C. The sum of w c can
-    only be too low, which is what a challenger gets. The model that ranks gets the sum of 1 - w (1 - c), which can only
-    be too high, as it counts what is not clicked. So whatever this says for a challenger holds. Values are in units of
-    k (2 C - 1), by which they differ by at most 1. For `team-draft` it is the share of the clicks that go to documents
-    of the ranker.
+    For `clicks@k:clip=C` it estimates clicks on the first k places by weights w of at most C. A challenger gets the sum
+    of w c, which can only be too low, the model that ranks that of 1 - w (1 - c), which can only be too high. Values
+    are in units of k (2 C - 1), by which they differ by at most 1. For `team-draft` it is the share of the clicks that
+    go to documents of the ranker.
     """
     clicked = stream.clicked
     assert clicked is not None

@@ -23,13 +23,6 @@ from perceptrank.stream.memory import limited_room
 
 # Fields of a challenger that JSON takes.
 _PLAIN = ("measure", "since", "number", "weight", "wins", "losses", "clicked", "refused", "refusal", "is_stopped")
-_NEW: dict[str, Any] = {
-    "compared": RunningDifference(),
-    "weight": 0.0,
-    "wins": 0,
-    "losses": 0,
-    "clicked": (0.0, 0.0, 0),
-}
 logger = logging.getLogger("perceptrank.serve")
 
 
@@ -57,6 +50,11 @@ class Challenger:
         Comparison n has the error rate error / (n (n + 1)); over any number of comparisons they add up to `error`.
         """
         return self.number * (self.number + 1) / error
+
+    def restarted(self, since: int, number: int) -> "Challenger":
+        """Return it at the beginning of a new comparison."""
+        new = Challenger(self.learner, self.measure, since, number)
+        return replace(new, refused=self.refused, refusal=self.refusal, is_stopped=self.is_stopped)
 
     @property
     def is_by_clicks(self) -> bool:
@@ -88,8 +86,7 @@ class Challenger:
     ) -> "Challenger":
         """Return it after answers, given the values of the incumbent's rankings; an error stops this challenger only.
 
-        Where it stops does not depend on how answers come in blocks, so that a replay stops it there too. Without a
-        measure, which is of clicks where the answers are grades, or of grades, it learns and is not compared.
+        A replay, with other blocks, stops it at the same answer. Without a measure, it learns and is not compared.
         """
         if self.is_stopped:
             return self
@@ -153,10 +150,8 @@ class Shadow:
 
     def restarted(self, version: int, *, is_fixed: bool = False, without: str | None = None) -> "Shadow":
         """Return it with new comparisons: another learner ranks from now on."""
-        challengers = {
-            name: replace(self.challengers[name], since=version, number=number, **_NEW)
-            for number, name in enumerate((name for name in self.challengers if name != without), start=1)
-        }
+        names = (name for name in self.challengers if name != without)
+        challengers = {name: self.challengers[name].restarted(version, n) for n, name in enumerate(names, start=1)}
         return replace(self, challengers=challengers, is_fixed=is_fixed, begun=len(challengers))
 
     def after(self, version: int, entry: ChallengerEntry | RemovalEntry) -> "Shadow":
