@@ -55,13 +55,7 @@ def simulate_clicks(
     shown_only : bool
         Leave out documents that are not shown; by default they are kept, with place 0.
     seed : int
-        Seed of the queries drawn, of the policy and of the user. Fewer impressions with the same seed are the first of
-        more.
-
-    Raises
-    ------
-    ValueError
-        If the stream has no grades, or grades that the user does not know.
+        Seed of the queries drawn, of the policy and of the user.
 
     Examples
     --------
@@ -93,10 +87,7 @@ def scan_simulated_clicks(
 ) -> Scan:
     """Simulate impressions block by block, for more than fit in memory; parameters are those of `simulate_clicks`.
 
-    Returns
-    -------
-    Scan
-        Re-iterable blocks, the same each time, and the same impressions as `simulate_clicks`.
+    The blocks can be iterated again, and are then the same.
 
     Examples
     --------

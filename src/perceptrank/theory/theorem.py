@@ -1,9 +1,9 @@
 """Theorems as values: a learner's guarantee in words, in symbols and as a number.
 
-All upper bounds have the same shape. With a constant C that depends on the learner and the stream, and K = U² C, a
-learner loses at most L + K / 2 + √(K L + K² / 4) against every ranker u of norm U whose cumulative surrogate is L. On a
-stream that a unit vector ranks with margin γ, u = that vector / γ has L = 0, which leaves C / γ². If the margin counts
-only for documents that are not outranked, the bound is smaller: Theorem A', `largest_lost`.
+With a constant C that depends on the learner and the stream, and K = U² C, a learner loses at most L + K / 2 +
+√(K L + K² / 4) against every ranker of norm U whose cumulative surrogate is L. On a stream that a unit vector ranks
+with margin γ, that vector / γ has L = 0, which leaves C / γ². If the margin counts only for documents that are not
+outranked, the bound is smaller: Theorem A', `largest_lost`.
 """
 
 from dataclasses import dataclass, replace
@@ -69,23 +69,23 @@ class Theorem:
         The loss is at most multiple * the bound above + extra; 1 and 0 except for safe averaging. The largest weight of
         a query multiplies factor and extra.
     size : either "diameter" or "radius"
-        D, the largest distance of two differently graded documents of a query (or the bound 2R if D is unknown), or R,
-        the largest norm of a document.
+        D, the largest distance of two differently graded documents of a query (2R if unknown), or R, the largest norm
+        of a document.
     surrogate : str or None
         The surrogate of a comparator's loss L; None if the theorem only takes margins, or another loss.
     starts : bool
         True if the learner starts from weights w₁ that are not 0, which the bound depends on.
     cutoff : int or None
-        Margin, diameter and surrogate are about the pairs that `perceptrank.theory.margin` takes with this cut-off;
-        those of all pairs will do as well.
+        Margin, diameter and surrogate may be those of the pairs that `perceptrank.theory.margin` takes with this
+        cut-off.
     assumption : str
-        Condition of the statement. docs/theory/ has the proof, and says which bounds are tight.
+        Condition of the statement.
 
     Notes
     -----
     Arguments that mean the same in all methods:
 
-    - `diameter`, `radius`: those of the stream; give either, since the diameter is at most 2R.
+    - `diameter`, `radius`: those of the stream; give either.
     - `largest_weight`: largest weight of a query; losses of learner and comparator are then weighted sums.
     - `margin`, `comparator`: margin of a separable stream; or norm and cumulative surrogate of some fixed ranker, a
       `Comparator` or a pair. Give one of the two.
@@ -246,8 +246,6 @@ def largest_lost(
     comparator's surrogate, base = U² D², price = U² 2 margin / rate, start = U |w₁| / rate, and p the product of u and
     w₁ / rate, by default the worst, -start. Without a price M = S.
 
-    Examples
-    --------
     >>> largest_lost(16.0, 0.0, 0.0), largest_lost(16.0, 32.0, 0.0), largest_lost(16.0, 0.0, 3.0)
     (16.0, 18.0, 21.583005244258363)
     """

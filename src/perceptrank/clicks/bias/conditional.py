@@ -127,7 +127,7 @@ def unseen(totals: Floats, place: int) -> str:
 def solve(cells: Cells) -> tuple[Floats, Floats, Floats]:
     """Maximize the likelihood by Newton's method; all places of the cells must be linked.
 
-    Returns the logarithms of examination, the clicks expected of each cell given those of its group, and the
+    Returns the logarithms of examination, the clicks of each cell less those expected given its group's, and the
     information on examination: places × places, each row adds up to 0.
     """
     places = np.unique(cells.place)
@@ -149,7 +149,7 @@ def solve(cells: Cells) -> tuple[Floats, Floats, Floats]:
         log_examination, value = log_examination + step, new_value
         if np.abs(step).max() < _TOLERANCE:
             break
-    return log_examination, expected, _information(cells, totals, expected)
+    return log_examination, cells.clicks - expected, _information(cells, totals, expected)
 
 
 def _likelihood(cells: Cells, totals: Floats, clicks: Floats, log_examination: Floats) -> tuple[float, Floats]:

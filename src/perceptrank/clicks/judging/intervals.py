@@ -133,8 +133,6 @@ def position_based_interval(
 def binomial_interval(clicks: Floats, shown: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return Clopper and Pearson's interval; of clicks that are not whole, see `position_based_interval`.
 
-    Examples
-    --------
     >>> low, high = binomial_interval(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.0, 0.025], [0.975, 1.0])
