@@ -65,8 +65,8 @@ class Policy(ABC):
         Parameters
         ----------
         scores : array of shape (documents,) or (lists, documents)
-            Scores of a list, or of several: rows of a matrix are NaN from where a list ends. Several lists use the same
-            random numbers as one after the other. Of documents with equal scores, the earlier one is the better one.
+            Scores of a list, or of several: rows of a matrix are NaN from where a list ends. Of documents with equal
+            scores, the earlier one is the better one.
         n : int
             Number of places; shorter lists are shown in full.
         rng : numpy.random.Generator

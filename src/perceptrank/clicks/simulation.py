@@ -34,9 +34,9 @@ def simulate_clicks(
 ) -> QueryStream:
     """Simulate impressions: rank graded queries, show the best documents to a user, and record the clicks.
 
-    Each query of the result is one impression, numbered from 0. It keeps the documents, their features and grades, and
-    has the columns ``place``, ``clicked``, ``examined`` and ``propensity`` per document, ``policy`` and ``user_query``,
-    the identifier of the query, per impression. Documents without an id are named by their number in the query, from 1.
+    Each query of the result is one impression, numbered from 0. It keeps documents, features and grades, and has the
+    columns ``place``, ``clicked``, ``examined`` and ``propensity`` per document, ``policy`` and ``user_query``, the
+    identifier of the query, per impression. Documents without an id are named by their number in the query, from 1.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def simulate_clicks(
     user : User
         Such as ``pr.clicks.user("navigational")``.
     ranker : Learner, anything with `scores(stream)`, or array of weights, optional
-        Ranker of the documents, best first; by default all scores are equal, and documents stay in their order.
+        By default documents stay in their order.
     policy : str or Policy
         Exploration policy, such as "fair-pairs" or ``pr.clicks.PlackettLuce(0.5)``; see `perceptrank.clicks.policy`.
     n : int

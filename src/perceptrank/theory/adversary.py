@@ -71,10 +71,8 @@ def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
 
     Parameters
     ----------
-    radius : float > 0
-        Norm R of every document.
-    margin : float > 0
-        Margin γ of the stream.
+    radius, margin : float > 0
+        Norm R of every document, and margin γ of the stream.
     version : "sharp", "paper", or "exact"
         The first formula, the second or the third.
 

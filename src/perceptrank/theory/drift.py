@@ -26,7 +26,7 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
     largest_weight : float > 0
         Largest weight c of a query.
     start : float
-        Norm of the weights that the learner starts from, divided by the learning rate.
+        Norm of the weights to start from, divided by the learning rate.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """Kernels of the hinge surrogates: each document against the best-scored one of a lower grade.
 
-The surrogates and the rules of the learners that descend them are made of the same steps. Those that take `rows` share
-them: levels, their best lower scores, weights and keys; each document's level, the first places of levels, rivals, the
-ideal ranking, and room to sort.
+Steps that take `rows` share them: levels, their best lower scores, weights and keys; each document's level, the first
+places of levels, rivals, the ideal ranking, and room to sort.
 """
 
 import math

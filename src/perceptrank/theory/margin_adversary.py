@@ -62,7 +62,7 @@ def costly_stream(
 ) -> CostlyStream:
     """Make a stream of diameter 1 on which `ListwisePerceptron(violators=..., relative_margin=...)` loses most.
 
-    For the learner's last iterate (`average=False`), without transforms.
+    It needs `average=False`, and no transforms.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def costly_stream(
         Documents of a query, at least 2: by default 2 for "top", 100 for "uniform" and 1000 for "places". For the last
         two, the more there are, the closer the loss is to the bound.
     measure : str or Measure
-        The measure of the loss, which decides how many documents outrank the relevant one.
+        The measure of the loss.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Swaps and shuffles: counts of places that a policy has drawn at random, whatever the documents are.
 
 Within the slot of a swap, or the first places of a shuffle, every place shows the same documents on average: its clicks
-are in proportion to its examination. Each policy needs a few sums per place, so any log can be streamed.
+are in proportion to its examination.
 """
 
 from collections.abc import Mapping

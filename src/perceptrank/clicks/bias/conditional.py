@@ -5,9 +5,8 @@ Shown n_k times at place k it is clicked about n_k θ_k a times there. Given its
 
     p_k = n_k θ_k / Σ_j n_j θ_j   and   Σ_groups (c_k - c p_k) = 0   for each place k
 
-are the maximum of a concave likelihood, and hold on average whatever a is: no attractiveness is estimated, so it does
-not matter how seldom each document was seen. If all groups have two adjacent places, the solution is the chain of
-θ_{k+1} / θ_k = C_{k+1} / C_k, with variance 1/C_k + 1/C_{k+1} of the logarithm.
+are the maximum of a concave likelihood, and hold on average whatever a is. If all groups have two adjacent places, the
+solution is the chain of θ_{k+1} / θ_k = C_{k+1} / C_k, with variance 1/C_k + 1/C_{k+1} of the logarithm.
 """
 
 from __future__ import annotations

@@ -119,9 +119,8 @@ def position_based_interval(
 ) -> tuple[Floats, Floats]:
     """Return the interval of a for each document.
 
-    `log_margin` is the largest error of the logarithm of the exposure Σ n_k θ_k that is to be expected; it is added to
-    both ends in logarithms, so that the coverage is at least the confidence for every position bias within it. Of
-    clicks that are not whole, the interval has room for the whole numbers below and above.
+    `log_margin`, the largest error of the logarithm of the exposure Σ n_k θ_k that is to be expected, is added to both
+    ends in logarithms. Of clicks that are not whole, the interval has room for the whole numbers below and above.
     """
     fewest, most = np.floor(clicks).astype(np.int64), np.ceil(clicks).astype(np.int64)
     tail, factor = (1.0 - confidence) / 2, np.exp(np.minimum(log_margin, _LARGEST))

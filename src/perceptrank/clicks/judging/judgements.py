@@ -42,10 +42,8 @@ _COLUMNS = (
 class Judgements:
     """Judgements of documents of queries, as clicks tell them; returned by `judgements`.
 
-    Arrays have one value for each document of each query that was shown: queries in the order of the log, the
-    documents of a query by their estimates.
-
-    Methods take:
+    Arrays have one value for each document of each query: queries in the order of the log, documents by their
+    estimates. Methods take:
 
     - `ratings`: "grade" or "estimate", what documents are rated by: those without one are left out;
     - `library`: library of a data frame, "pandas" or "polars".
@@ -63,8 +61,7 @@ class Judgements:
     clicks, shown : array
         Clicks and impressions in the log.
     exposure : array
-        How often the document was seen, by the model: the sum of the examination of its places, impressions not below
-        the last or the first click, expected clicks (COEC), or impressions.
+        How often the document was seen, by the model.
     smallest_place, largest_place : array of int
         Places at which it was shown.
     prior_share : array
@@ -72,7 +69,7 @@ class Judgements:
     identified : array of bool
         Whether the log tells anything about the document.
     reason : Texts
-        Why it is not identified; or what is left out, if some of its impressions are.
+        Why it is not identified; or which of its impressions are left out.
     model : str
         Model of clicks.
     thresholds : tuple of float
@@ -207,8 +204,8 @@ class Judgements:
             ``.csv`` or ``.jsonl`` for all columns, which `read_table` takes with a table of features; ``.json`` for the
             workbench.
         to : "full", "quepid" or "workbench", optional
-            All columns; or what Quepid imports (CSV with query, docid and rating); or the body of a request that
-            imports judgements into OpenSearch's search relevance workbench. By default the suffix tells.
+            All columns; what Quepid imports (CSV with query, docid and rating); or the body of a request that imports
+            judgements into OpenSearch's search relevance workbench. By default the suffix tells.
         ratings : "grade" or "estimate"
             Rating in files for Quepid and the workbench. Documents without one are not written.
         """

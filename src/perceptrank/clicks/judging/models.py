@@ -189,12 +189,9 @@ class Prior(NamedTuple):
 def fit_prior(clicks: Floats, exposure: Floats, place: Floats) -> Prior:
     """Fit priors to all documents of a log: one strength for all, and one mean for those shown at about one place.
 
-    A ranker puts its best documents first, so documents that were shown lower are worse on average. The mean of a place
-    is the clicks of documents whose mean place it is, divided by their exposure. The strength s maximizes the
-    likelihood of all clicks, if each document's clicks are Poisson with mean a E and a has a gamma distribution with
-    this mean and shape s times the mean.
-
-    `clicks` and `exposure` are C and E of each document, `place` is its mean place.
+    The mean of a place is the clicks of documents whose mean place it is, divided by their exposure. The strength s
+    maximizes the likelihood of all clicks, if each document's clicks are Poisson with mean a E and a has a gamma
+    distribution with this mean and shape s times the mean.
     """
     groups = np.unique(np.rint(place), return_inverse=True)[1]
     overall = (clicks.sum() + 0.5) / (exposure.sum() + 1.0)
