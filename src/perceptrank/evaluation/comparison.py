@@ -228,8 +228,8 @@ class Comparison:
         """Return the differences of all pairs of learners, with their intervals."""
         intervals = self._intervals(measure, on, confidence, n_resamples, seed)
         means, names = intervals.per_order.mean(axis=1), self.names_on(on)
-        order, rows = np.argsort(-means, kind="stable").tolist(), []
-        for i, j in combinations(order, 2):
+        rows = []
+        for i, j in combinations(np.argsort(-means, kind="stable").tolist(), 2):
             difference, half = float(means[i] - means[j]), float(intervals.half_widths[i, j])
             ends = difference - half, difference + half
             rows.append(PairDifference(names[i], names[j], difference, *ends, difference > half))

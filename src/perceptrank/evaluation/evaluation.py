@@ -253,10 +253,8 @@ class Evaluation:
 
         Parameters
         ----------
-        title : str
-            Title of the page.
-        by : str
-            Heading of the slices: what they are by.
+        title, by : str
+            Title of the page, and what slices are by.
         """
         from perceptrank.evaluation.decision_page import decision_page
 

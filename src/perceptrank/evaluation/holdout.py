@@ -91,8 +91,7 @@ def evaluate(
     Raises
     ------
     ValueError
-        If there are no queries, a feature of a ranker is missing, or for several rankers a measure skips all queries,
-        as those of clicks do if nothing was randomised.
+        If there are no queries, a feature of a ranker is missing, or a measure skips all queries of several rankers.
 
     Examples
     --------

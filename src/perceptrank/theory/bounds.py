@@ -2,7 +2,7 @@
 
 A learner's own bound is `learner.theorem.bound(...)`, or `guarantee`. Where a function here takes `margin`, the γ of a
 separable stream, or `comparator`, the pair (U, L), give exactly one of them; `perceptrank.theory.margin`, `comparator`,
-`diameter` and `radius` compute such values. All functions raise ValueError if an argument is out of its range.
+`diameter` and `radius` compute such values.
 """
 
 import math
@@ -198,8 +198,7 @@ def hedge(
     Parameters
     ----------
     n_queries : int, optional
-        T, the number of queries that the measure has a value for and whose weight is not 0; without a fixed rate. The
-        bound holds for query weights of at most 1.
+        T, the number of queries that count, of weights up to 1; without a fixed rate.
     rate : float > 0, optional
         The fixed rate; needs `best_loss`.
 
@@ -349,8 +348,6 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
 
 def weight_ratio(measure: MeasureLike, stream: Blocks) -> float:
     """Return v_max of a stream, the largest ratio of two positive SLAM weights of a query; 1 for AP.
-
-    Weights decrease along the ideal ranking, so it is the ratio of the first positive weight to the last.
 
     Parameters
     ----------

@@ -242,6 +242,7 @@ def _search(kind: Pairing, stream: Blocks, pairs: _Pairs, scales: Floats, tolera
         pairs, shares = pairs.take(shares > 0), shares[shares > 0]
         shares = shares / shares.sum()
         combined: Floats = shares @ pairs.differences
+        upper = float(lengths(combined[None])[0])
         if (np.abs(combined) <= _ROUNDING * np.abs(pairs.differences).max(axis=0)).all():
             separable = False
             break
@@ -253,7 +254,6 @@ def _search(kind: Pairing, stream: Blocks, pairs: _Pairs, scales: Floats, tolera
             raise ValueError("the stream has changed between two passes")
         if worse.gaps[0] > best:
             best, best_ranker = float(worse.gaps[0]), ranker
-        upper = float(lengths(combined[None])[0])
         separable = True if best > 0 else None
         in_vain = in_vain + 1 if upper > shortest * (1 - 1e-9) and worse.gaps[0] <= before else 0
         shortest, before = min(shortest, upper), best
@@ -264,7 +264,6 @@ def _search(kind: Pairing, stream: Blocks, pairs: _Pairs, scales: Floats, tolera
         if is_close or n_passes >= max_passes or not len(more.gaps) or in_vain >= _PASSES_IN_VAIN:
             break
         pairs = pairs.with_more(more)
-    upper = float(lengths(combined[None])[0])
     return Margin(min(best, upper), upper, best_ranker, separable, pairs.rows[:, 0], pairs.rows[:, 1], shares, n_passes)
 
 

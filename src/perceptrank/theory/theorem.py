@@ -63,8 +63,8 @@ class Theorem:
     factor, offset : float
         C = factor * size² + offset.
     splits : bool
-        True if the part of C beyond size², the margin's, is moved only by documents that are not outranked: Theorems A'
-        and C' of docs/theory/. The bound on the loss is then smaller than that on the weight moved.
+        True if the part of C beyond size², the margin's, is moved only by documents that are not outranked. The bound
+        on the loss is then smaller than that on the weight moved.
     multiple, extra : float
         The loss is at most multiple * the bound above + extra; 1 and 0 except for safe averaging. The largest weight of
         a query multiplies factor and extra.
@@ -91,7 +91,7 @@ class Theorem:
       `Comparator` or a pair. Give one of the two.
     - `start`: norm of the weights that the learner starts from, divided by the learning rate.
     - `product`: inner product of the comparator and these weights, divided by the learning rate; by default the worst.
-    - `share`: largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
+    - `share`: that of `bounds.largest_share`.
     - `by_radius`: write 4 R² in place of D².
     - `measure`: the measure that is learned.
 

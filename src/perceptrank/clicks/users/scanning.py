@@ -10,9 +10,8 @@ from perceptrank.kernels.arrays import Bools, Floats
 from perceptrank.stream.validation import ParameterError, check_choice
 
 STOPS = ("click", "any")
-# Probabilities of a click and of stopping by grade, for 5, 3 and 2 grades. Those of the first three users are of
-# Oosterhuis & de Rijke, "Differentiable Unbiased Online Learning to Rank" (CIKM 2018), Table 1; those of the almost
-# random user, and of binary grades, of the authors' code, HarrieO/OnlineLearningToRank, utils/clicks.py.
+# Probabilities of a click and of stopping by grade, for 5, 3 and 2 grades: Table 1 of the paper that `user` names. For
+# the almost random user and binary grades, they are of its code.
 CASCADES: dict[str, dict[int, tuple[Shares, Shares]]] = {
     "perfect": {
         5: ((0.0, 0.2, 0.4, 0.8, 1.0), (0.0, 0.0, 0.0, 0.0, 0.0)),
