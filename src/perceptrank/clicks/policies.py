@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.clicks.lists import as_lists
+from perceptrank.clicks.users.user import as_probability
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.columns import POLICY
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import ParameterError, as_number, check_positive, check_positive_whole
+from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole
 
 Names: TypeAlias = npt.NDArray[np.str_]
 
@@ -64,8 +65,8 @@ class Policy(ABC):
         Parameters
         ----------
         scores : array of shape (documents,) or (lists, documents)
-            Scores of a list, or of several: rows of a matrix are NaN from where a list ends. Several lists use the same
-            random numbers as one after the other. Of documents with equal scores, the earlier one is the better one.
+            Scores of a list, or of several: rows of a matrix are NaN from where a list ends. Of documents with equal
+            scores, the earlier one is the better one.
         n : int
             Number of places; shorter lists are shown in full.
         rng : numpy.random.Generator
@@ -104,9 +105,6 @@ class Policy(ABC):
 class NoExploration(Policy):
     """Shows the ranking as it is; named ``none``.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> NoExploration().show([1.0, 3.0, 2.0], 2, np.random.default_rng(0)).order
     array([1, 2])
     """
@@ -123,17 +121,14 @@ class FairPairs(Policy):
     """Swaps neighbours at random; named ``fair-pairs``.
 
     With probability ½ the pairs are the places {1, 2}, {3, 4}, …, else {2, 3}, {4, 5}, …; each pair is swapped
-    independently. The log says ``fair-pairs:1`` or ``fair-pairs:2``, the place where the first pair starts.
+    independently. The log says ``fair-pairs:1`` or ``fair-pairs:2``, the place where the first pair starts. Radlinski &
+    Joachims, "Minimally Invasive Randomization for Collecting Unbiased Preferences from Clickthrough Logs", AAAI 2006;
+    Raman et al., "Stable Coactive Learning via Perturbation", ICML 2013.
 
     Parameters
     ----------
     swap : float
         Probability that a pair is swapped.
-
-    References
-    ----------
-    Radlinski & Joachims, "Minimally Invasive Randomization for Collecting Unbiased Preferences from Clickthrough Logs",
-    AAAI 2006; Raman et al., "Stable Coactive Learning via Perturbation", ICML 2013.
 
     Examples
     --------
@@ -147,8 +142,7 @@ class FairPairs(Policy):
     swap: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= as_number(self.swap) <= 1:
-            raise ParameterError("swap", "must be a probability", self.swap)
+        as_probability("swap", self.swap)
 
     def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
         ranked = _rank(scores, n)
@@ -306,8 +300,7 @@ class Uniform(Policy):
     share: float
 
     def __post_init__(self) -> None:
-        if not 0 <= as_number(self.share) <= 1:
-            raise ParameterError("share", "must be a probability", self.share)
+        as_probability("share", self.share)
 
     def _show(self, scores: Floats, present: Bools, n: int, rng: np.random.Generator) -> tuple[Ints, Floats, Names]:
         tossed = np.column_stack([np.ones(len(scores), bool), present])
@@ -359,9 +352,12 @@ def policy(name: str | Policy) -> Policy:
     if isinstance(name, Policy):
         return name
     kind, colon, number = name.partition(":") if isinstance(name, str) else ("", "", "")
+    without: dict[str, type[Policy]] = {"none": NoExploration, "fair-pairs": FairPairs, "plackett-luce": PlackettLuce}
+    if kind in without and not colon:
+        return without[kind]()
     try:
         if kind == "plackett-luce":
-            return PlackettLuce(float(number)) if colon else PlackettLuce()
+            return PlackettLuce(float(number))
         if kind == "shuffle":
             return Shuffle(int(number))
         if kind == "uniform":
@@ -369,14 +365,9 @@ def policy(name: str | Policy) -> Policy:
     except ParameterError:
         raise
     except ValueError:
-        kind = ""
-    if kind in _WITHOUT_NUMBER and not colon:
-        return _WITHOUT_NUMBER[kind]()
+        pass
     rule = "must be none, fair-pairs, plackett-luce, plackett-luce:TEMPERATURE, shuffle:K or uniform:SHARE, or a policy"
     raise ParameterError("policy", rule, name)
-
-
-_WITHOUT_NUMBER: dict[str, type[Policy]] = {"none": NoExploration, "fair-pairs": FairPairs}
 
 
 def _rank(scores: Floats, n: int) -> Ints:

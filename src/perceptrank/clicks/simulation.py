@@ -34,9 +34,9 @@ def simulate_clicks(
 ) -> QueryStream:
     """Simulate impressions: rank graded queries, show the best documents to a user, and record the clicks.
 
-    Each query of the result is one impression, numbered from 0. It keeps the documents, their features and grades, and
-    has the columns ``place``, ``clicked``, ``examined`` and ``propensity`` per document, ``policy`` and ``user_query``,
-    the identifier of the query, per impression. Documents without an id are named by their number in the query, from 1.
+    Each query of the result is one impression, numbered from 0. It keeps documents, features and grades, and has the
+    columns ``place``, ``clicked``, ``examined`` and ``propensity`` per document, ``policy`` and ``user_query``, the
+    identifier of the query, per impression. Documents without an id are named by their number in the query, from 1.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def simulate_clicks(
     user : User
         Such as ``pr.clicks.user("navigational")``.
     ranker : Learner, anything with `scores(stream)`, or array of weights, optional
-        Ranker of the documents, best first; by default all scores are equal, and documents stay in their order.
+        By default documents stay in their order.
     policy : str or Policy
         Exploration policy, such as "fair-pairs" or ``pr.clicks.PlackettLuce(0.5)``; see `perceptrank.clicks.policy`.
     n : int
@@ -55,13 +55,7 @@ def simulate_clicks(
     shown_only : bool
         Leave out documents that are not shown; by default they are kept, with place 0.
     seed : int
-        Seed of the queries drawn, of the policy and of the user. Fewer impressions with the same seed are the first of
-        more.
-
-    Raises
-    ------
-    ValueError
-        If the stream has no grades, or grades that the user does not know.
+        Seed of the queries drawn, of the policy and of the user.
 
     Examples
     --------
@@ -93,10 +87,7 @@ def scan_simulated_clicks(
 ) -> Scan:
     """Simulate impressions block by block, for more than fit in memory; parameters are those of `simulate_clicks`.
 
-    Returns
-    -------
-    Scan
-        Re-iterable blocks, the same each time, and the same impressions as `simulate_clicks`.
+    The blocks can be iterated again, and are then the same.
 
     Examples
     --------

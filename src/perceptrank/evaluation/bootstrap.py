@@ -24,21 +24,15 @@ _ALL_ONE: Floats = np.empty(0)
 
 
 def resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator, weights: Floats | None) -> Floats:
-    """Return bootstrap means of each row, over columns drawn with replacement: resamples x rows.
-
-    Weights, if there are any, are those of the columns in each mean; all must be positive.
-    """
+    """Return bootstrap means of each row, over columns drawn with replacement; weights must be positive."""
     n = values.shape[1]
     means = np.empty((n_resamples, len(values)))
     at_once = max(1, min(100, _DRAWN_AT_ONCE // n))
     for start in range(0, n_resamples, at_once):
         size = min(at_once, n_resamples - start)
         counts = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(size)])
-        if weights is None:
-            means[start : start + size] = counts @ values.T / n
-        else:
-            weighted = counts * weights
-            means[start : start + size] = weighted @ values.T / weighted.sum(axis=1, keepdims=True)
+        weighted = counts if weights is None else counts * weights
+        means[start : start + size] = weighted @ values.T / weighted.sum(axis=1, keepdims=True)
     return means
 
 
@@ -65,13 +59,12 @@ def paired_intervals(
     Values have `n_orders` successive rows for each learner; of several orders, these are resampled too. Intervals of
     differences hold at once for all pairs of learners, and for so many measures.
 
-    Of the variance of a difference, the part s² is due to the orders, r of them. Resampling finds it too small by
-    s² / r, and it is known from r values only: so its part of the half-width is that of Student's t with r - 1 degrees
-    of freedom. As few orders do not tell either how the differences of pairs depend on each other, the critical value
-    is then at least Bonferroni's.
+    Of the variance of a difference, the part s² is due to the r orders. Resampling finds it too small by s² / r, and it
+    is known from r values only: its part of the half-width is that of Student's t with r - 1 degrees of freedom, and
+    the critical value at least Bonferroni's.
     """
     n = values.shape[1] if weights is None else float(weights.sum() ** 2 / (weights @ weights))
-    means = values.mean(axis=1) if weights is None else np.average(values, axis=1, weights=weights)
+    means = np.average(values, axis=1, weights=weights)
     per_order: Floats = means.reshape(-1, n_orders)
     rng = np.random.default_rng(seed)
     drawn = resampled_means(values, n_resamples, rng, weights)
@@ -126,13 +119,12 @@ def simultaneous_intervals(
 ) -> Intervals:
     """Return confidence intervals for the mean of each column of each sample, which hold all at once.
 
-    Values are between -1 and 1, NaN where a row does not count for a column; the samples have no row in common. Weights
-    of rows are those of the means; one of weight 0 does not count. An interval extends by as many standard errors as
-    the largest studentised deviation of all means has in resamples of the rows, at its quantile: skewness and
-    correlation of the columns are taken into account. If fewer than 10 rows are not 0, resampling tells little, and the
-    interval is what the number of such rows allows: their share in all that could come is at most the upper limit of a
-    Poisson mean, and the mean is not larger, times the largest value seen if that is beyond 1. A column with fewer than
-    30 values, by their effective number if they have weights, has no interval, NaN.
+    Values are between -1 and 1, NaN where a row does not count for a column; the samples have no row in common. A row
+    of weight 0 does not count. An interval extends by as many standard errors as the largest studentised deviation of
+    all means has in resamples of the rows, at its quantile. If fewer than 10 rows are not 0, resampling tells little:
+    then their share in all that could come is at most the upper limit of a Poisson mean, and the mean is not larger,
+    times the largest value seen if that is beyond 1. A column with fewer than 30 values, by their effective number if
+    they have weights, has no interval, NaN.
     """
     drawn_from = [_Sample(sample, own) for sample, own in zip(samples, weights, strict=True)]
     mean, error = np.array([own.means for own in drawn_from]), np.array([own.errors for own in drawn_from])
@@ -159,8 +151,7 @@ def simultaneous_intervals(
 class _Sample:
     """Rows of values and their weights, the means of the columns, and the standard errors of these.
 
-    The mean of x with weights w is sum(w x) / sum(w). Its variance is that of its linear part,
-    sum(w² (x - mean)²) / sum(w)² times n / (n - 1).
+    The mean is sum(w x) / sum(w), its variance sum(w² (x - mean)²) / sum(w)² times n / (n - 1).
     """
 
     def __init__(self, values: Floats, weights: Floats | None) -> None:

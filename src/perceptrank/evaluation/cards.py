@@ -36,8 +36,6 @@ def card(
 ) -> str:
     """Return a card: a heading, lines, a table with columns of numbers to the right, and lines below it.
 
-    Examples
-    --------
     >>> "&lt;b&gt;" in card("<b>", [], ["name", ""], [["<i>", Bar(0.5)]])
     True
     """

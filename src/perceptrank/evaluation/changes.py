@@ -1,11 +1,8 @@
 """A sequential test for losses that rise: alarms, with a bound on the probability of a false one.
 
-Bets against "it has not become worse since s": before s, that losses are below m; after s, that they are above m + the
-tolerance. The wealth of such a bettor, who begins with 1 and cannot go into debt, has an expectation of at most 1 as
-long as the mean of a loss, given the past, is at least m before s and at most m + tolerance after it. If losses do not
-rise by more than the tolerance, there is such an m for every s; so the smallest wealth over all m, and its mean over s
-by weights that add up to 1, stay below 1 / false_alarms for ever with probability 1 - false_alarms, by Ville's
-inequality. docs/evaluation.md says what that means.
+Bettors bet against "it has not become worse since s": before s, that losses are below m; after s, that they are above
+m + the tolerance. The smallest wealth over all m, and its mean over s by weights that add up to 1, stay below
+1 / false_alarms for ever with probability 1 - false_alarms: docs/theory/drift.md has the proof.
 
 All m from 0 to 1 are covered by cells: a bettor's gain is smallest at the lower edge of a cell before s, and at the
 upper one after it. Candidates s grow sparser with their age: s is given up 8 times as many values after s as the
@@ -142,8 +139,6 @@ class ChangeDetector:
     If the mean of each loss, given those before it, never rises by more than the tolerance above any earlier one, the
     probability that there is ever an alarm is at most `false_alarms`. Losses may fall, as those of a learner do, and
     need be neither independent nor of one distribution. After an alarm the test begins anew, with the same probability.
-
-    A value takes some microseconds, and the state about 4 log2(n) times 64 numbers.
 
     - `loss`, `losses`: numbers from 0 to 1; NaN for queries that are left out.
 

@@ -38,19 +38,17 @@ def compare(
 ) -> Comparison:
     """Train several learners on the same queries, and compare them.
 
-    Learners take each block in parallel, while it is in the cache. They continue from their current state, and end in
-    exactly the state that each would have reached alone.
+    Learners take each block in parallel. They continue from their current state, and end in exactly the state that each
+    would have reached alone.
 
     With `orders`, copies of the learners take one pass over each of several random orders of the queries; the learners
-    themselves stay as they are. The queries must be accessible in any order: blocks are joined in memory, a `Store` of
-    one segment stays on disk and is read in pieces. Beside them, memory has 8 bytes for each learner, order, measure
-    and query, and one copy of each learner for each order.
+    themselves stay as they are. Blocks are joined in memory for that; a `Store` of one segment stays on disk. Memory
+    also has 8 bytes for each learner, order, measure and query, and one copy of each learner for each order.
 
-    Models of other libraries, and functions, are compared as what they can do. What has `learn(stream)`,
-    `learn(X, relevance)` or `learn_one(X, relevance)` ranks each query before it learns from it. What has `fit`, such
-    as LightGBM's and XGBoost's rankers and scikit-learn's regressors, is fitted to all queries of an order at once: it
-    has values for held-out queries only. Whatever else has `scores(stream)` or `predict(X)`, and a function that
-    returns the scores of a stream, does not learn.
+    Of other models, what has `learn(stream)`, `learn(X, relevance)` or `learn_one(X, relevance)` ranks each query
+    before it learns from it. What has `fit`, such as LightGBM's and XGBoost's rankers and scikit-learn's regressors, is
+    fitted to all queries of an order at once: it has values for held-out queries only. Whatever else has
+    `scores(stream)` or `predict(X)`, and a function that returns the scores of a stream, does not learn.
 
     Parameters
     ----------
@@ -64,10 +62,10 @@ def compare(
         Held-out queries, ranked after each pass without learning. They are read once, block by block.
     vali : QueryStream or iterable of QueryStream, optional
         Queries to choose among candidates by: of each name, the one with the largest mean of the first measure over all
-        orders is kept, and `Comparison.tuned` has the means.
+        orders is kept. `Comparison.tuned` has the means.
     orders : int or sequence of int, optional
-        Number of random orders, whose seeds are `seed`, `seed + 1` and so on; or the seeds themselves. The order of a
-        seed is that of ``stream.shuffled(seed)``. By default one pass over the stream as it is.
+        Number of random orders, ``stream.shuffled(seed)``, ``stream.shuffled(seed + 1)`` and so on; or their seeds. By
+        default one pass over the stream as it is.
     seed : int
         First seed of the orders.
     n_threads : int, optional
@@ -82,17 +80,12 @@ def compare(
 
     Raises
     ------
-    TypeError or ValueError
-        If an argument is invalid, there are no queries, or all learners fail.
     ArithmeticError, MemoryError, or ValueError
-        If a learner fails and `on_error` is "raise"; the message names the learner.
+        If a learner fails and `on_error` is "raise", the message names it; or if all fail.
 
     Examples
     --------
     >>> import perceptrank as pr
-    >>> result = compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], pr.separable(200).stream)
-    >>> result, [standing.name for standing in result.standings()]
-    (Comparison(2 learners, 200 queries), ['listwise', 'slam'])
     >>> stream = pr.separable(200, label_noise=0.1, seed=1).stream
     >>> learners = [pr.ListwisePerceptron(), pr.SlamPerceptron()]
     >>> result = compare(learners, stream[:100], test=stream[100:], orders=3)
@@ -126,8 +119,8 @@ def compare(
             blocks = _shuffled_blocks(stream, order_seed)
             whole = stream.shuffled(order_seed) if batch else stream
         online = {name: each for name, each in copies.items() if name not in batch}
-        together: Any = (online, blocks, recorded, n_threads, on_block, on_error, failed)
-        traces.append(_learn_together(*together) if online else {})
+        learned = _learn_together(online, blocks, recorded, n_threads, on_block, on_error, failed) if online else {}
+        traces.append(learned)
         for name in (name for name in batch if name in copies):
             if on_fit is not None:
                 on_fit(name)

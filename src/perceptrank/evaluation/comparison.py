@@ -98,7 +98,7 @@ class Comparison:
     seeds : sequence of int, optional
         Seeds of the orders, if queries were shuffled: order k is that of ``stream.shuffled(seeds[k])``.
     test : sequence of mappings of str to Trace, optional
-        Traces of held-out queries, after each order. Models that were fitted to all queries at once have no other ones.
+        Traces of held-out queries, after each order.
     n_queries : int, optional
         Number of queries that were learned from, if no learner has a trace of them.
     tuned : mapping of str to mapping of str to float, optional
@@ -161,10 +161,7 @@ class Comparison:
 
     def names_on(self, on: str | None = None) -> list[str]:
         """Return the names of the learners that have values for a set of queries."""
-        on = self.sets[0] if on is None else on
-        if on not in self._sets:
-            raise ParameterError("on", f"must be one of {', '.join(map(repr, self._sets))}", on)
-        return list(self._sets[on][0])
+        return list(self._sets[self._chosen_set(on)][0])
 
     def n_counted(self, measure: MeasureLike, on: str) -> int:
         """Return how many queries of a set a measure counts: most leave out those without relevant documents."""
@@ -181,17 +178,15 @@ class Comparison:
     ) -> list[Standing]:
         """Rank the learners, best first, with bootstrap confidence intervals.
 
-        Queries are resampled with replacement, the same for all learners (a paired bootstrap), so that the difficulty
-        of a query cancels in differences. The intervals of the differences are simultaneous: all of them cover with the
-        given confidence, for any number of learners and whichever is the best. Coverage is approximate, and better with
-        more queries. If queries have weights, means are weighted, and the number of queries is the effective one: the
-        squared sum of weights over the sum of squares.
+        Queries are resampled with replacement, the same for all learners (a paired bootstrap). The intervals of the
+        differences are simultaneous: all of them cover with the given confidence, approximately, for any number of
+        learners and whichever is the best. If queries have weights, means are weighted, and the number of queries is
+        the squared sum of weights over the sum of squares.
 
         Without shuffled orders the randomness is that of the queries alone, each ranked by the learner as it was in
         that round. With them, orders are resampled too, and the intervals of differences hold for all measures at once:
         what is significant is so for new queries and new orders of this kind. Few orders do not tell how much orders
-        differ (Student's t, with Bonferroni's correction for the pairs): take ten orders or more. Progressive values of
-        a query are those before it was learned from, wherever it came in an order.
+        differ (Student's t, with Bonferroni's correction for the pairs): take ten orders or more.
 
         Queries that the measure leaves out for any learner are ignored. With fewer than 30 queries the intervals are
         NaN and no difference is significant.
@@ -233,12 +228,17 @@ class Comparison:
         """Return the differences of all pairs of learners, with their intervals."""
         intervals = self._intervals(measure, on, confidence, n_resamples, seed)
         means, names = intervals.per_order.mean(axis=1), self.names_on(on)
-        order, rows = np.argsort(-means, kind="stable").tolist(), []
-        for i, j in combinations(order, 2):
+        rows = []
+        for i, j in combinations(np.argsort(-means, kind="stable").tolist(), 2):
             difference, half = float(means[i] - means[j]), float(intervals.half_widths[i, j])
             ends = difference - half, difference + half
             rows.append(PairDifference(names[i], names[j], difference, *ends, difference > half))
         return rows
+
+    def _chosen_set(self, on: str | None) -> str:
+        if on is not None and on not in self._sets:
+            raise ParameterError("on", f"must be one of {', '.join(map(repr, self._sets))}", on)
+        return self.sets[0] if on is None else on
 
     def _chosen_measure(self, measure: MeasureLike | None) -> Measure:
         chosen = self.measures[0] if measure is None else parse(measure)
@@ -249,8 +249,7 @@ class Comparison:
     def _intervals(
         self, measure: MeasureLike | None, on: str | None, confidence: float, n_resamples: int, seed: int
     ) -> PairedIntervals:
-        on = self.sets[0] if on is None else on
-        self.names_on(on)  # which raises if there is no such set
+        on = self._chosen_set(on)
         check_confidence(confidence)
         check_positive_whole("n_resamples", n_resamples)
         check_seed(seed)
@@ -342,13 +341,12 @@ class Comparison:
         write_atomically(os.fspath(path), latex_table(self, confidence, seed))
 
     def plot(self, path: str | os.PathLike[str], measure: MeasureLike | None = None) -> None:
-        """Plot the running means of all learners.
+        """Plot the running means of all learners; the nine best have colours and names, others are grey.
 
         With shuffled orders the figure is for print: as wide as a column, with fonts that can be edited. Bands are one
-        standard deviation over the orders wide on each side. Of 100 queries or more, the first nine are left out, and
-        bands that are far wider at first than later leave the axes. The nine best learners have colours and names,
-        others are grey.
+        standard deviation over the orders wide on each side. Of 100 queries or more, the first nine are left out.
         """
+        from perceptrank.evaluation.comparison_tables import capitals
         from perceptrank.evaluation.plots import draw_for_print, draw_means
 
         chosen = self._chosen_measure(measure)
@@ -358,8 +356,6 @@ class Comparison:
             curves = {name: trace.running_mean(chosen) for name, trace in self.traces.items()}
             draw_means(path, curves, f"running mean of {chosen}, before learning from each query")
             return
-        from perceptrank.evaluation.comparison_tables import capitals
-
         by_name = self.curves(chosen)
         curves = {name: by_name[name] for name in self.letters if name in by_name}
         draw_for_print(path, self.points, curves, f"running mean of {capitals(chosen)}")
@@ -368,8 +364,6 @@ class Comparison:
 def _letter(place: int) -> str:
     """Return a, b, …, z, aa, ab and so on.
 
-    Examples
-    --------
     >>> _letter(0), _letter(25), _letter(26)
     ('a', 'z', 'aa')
     """

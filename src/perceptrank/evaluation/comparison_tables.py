@@ -153,13 +153,12 @@ def _caption(result: "Comparison", confidence: float) -> str:
 
 def _conventions(result: "Comparison") -> list[str]:
     """Say which queries count if not all do, and what sets measures apart from their defaults."""
-    known = {"held-out queries": ("test", result.n_test), "queries of the orders": ("progressive", result.n_queries)}
-    sizes = {what: (on, n) for what, (on, n) in known.items() if on in result.sets}
+    sizes = {"test": (result.n_test, "held-out queries"), "progressive": (result.n_queries, "queries of the orders")}
     partial = {}
     for measure, head in heads_of(result).items():
-        counts = {what: result.n_counted(measure, on) for what, (on, _) in sizes.items()}
-        if any(counts[what] < n for what, (_, n) in sizes.items()):
-            partial[f"{head}: "] = " and ".join(f"{n} {what}" for what, n in counts.items())
+        counts = {on: result.n_counted(measure, on) for on in result.sets}
+        if any(n < sizes[on][0] for on, n in counts.items()):
+            partial[f"{head}: "] = " and ".join(f"{n} {sizes[on][1]}" for on, n in counts.items())
     if len(partial) == len(result.measures) and len(set(partial.values())) == 1:
         partial = {"": next(iter(partial.values()))}
     sentences = [f"{head}{counts} count, the others having nothing to rank." for head, counts in partial.items()]
@@ -170,8 +169,8 @@ def _conventions(result: "Comparison") -> list[str]:
 def _cell(result: "Comparison", standing: "Standing", best: str) -> str:
     mean = f"{standing.mean:.4f}"
     mean = rf"\textbf{{{mean}}}" if mean == best else mean
-    beaten = marks(result, standing)
-    raised = rf"$^{{\mathrm{{{joined(beaten)}}}}}$" if beaten else ""
+    beaten = joined(marks(result, standing))
+    raised = rf"$^{{\mathrm{{{beaten}}}}}$" if beaten else ""
     return mean + raised + (rf" {{\scriptsize$\pm$ {standing.spread:.4f}}}" if standing.spread is not None else "")
 
 
@@ -184,8 +183,6 @@ def marks(result: "Comparison", standing: "Standing") -> list[str]:
 def joined(letters: list[str]) -> str:
     """Join letters, with commas if some are of two characters.
 
-    Examples
-    --------
     >>> joined(["a", "b"]), joined(["b", "aa"])
     ('ab', 'b,aa')
     """
@@ -195,8 +192,6 @@ def joined(letters: list[str]) -> str:
 def escaped(text: str) -> str:
     r"""Return text, in one line, in which no character means anything to LaTeX, or another one in its old fonts.
 
-    Examples
-    --------
     >>> escaped("a_b 50% {c}"), escaped("<")
     ('a\\_b 50\\% \\{c\\}', '\\textless{}')
     """

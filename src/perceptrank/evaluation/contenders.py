@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,7 +24,6 @@ class Scorer(Protocol):
 
     def scores(self, stream: QueryStream) -> Floats:
         """Return one score per document; larger is better."""
-        ...
 
 
 @runtime_checkable
@@ -33,7 +32,6 @@ class OnlineRanker(Protocol):
 
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
         """Rank each query, record the measures, then learn from its grades."""
-        ...
 
 
 class Foreign:
@@ -116,15 +114,8 @@ class QueryByQuery(Foreign):
         return Trace(values, np.array([0.0 if self._learn is None else 1.0]), query.query_weights)
 
 
-Contender: TypeAlias = OnlineRanker | Batch
-
-
-def as_contender(name: str, model: Any) -> Contender:
-    """Return a model as one that learns from streams, or is fitted to one; raise if it cannot rank.
-
-    What has `learn(stream, measures)` is taken as it is. Others learn query by query if they have `learn_one` or
-    `learn`, are fitted if they have `fit`, and otherwise rank as they are.
-    """
+def as_contender(name: str, model: Any) -> OnlineRanker | Batch:
+    """Return a model as one that learns from streams, or is fitted to one; raise if it cannot rank."""
     learn = getattr(model, "learn", None)
     if learn is not None and not isinstance(model, type) and "measures" in _parameters(learn):
         learner: OnlineRanker = model

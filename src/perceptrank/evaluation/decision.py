@@ -73,10 +73,8 @@ def decide(incumbent: str, rows: Sequence[Difference], margin: float, confidence
         )
         return Decision(name, "undecided", sentence, None if are_uneven else FEWEST_QUERIES)
     if first.n_better == first.n_worse == 0:
-        sentence = (
-            f"Not decided: {name} and {incumbent} have the same {first.measure} in each of {_queries(first.n_queries)}."
-        )
-        return Decision(name, "undecided", sentence, None)
+        same = f"have the same {first.measure} in each of {_queries(first.n_queries)}"
+        return Decision(name, "undecided", f"Not decided: {name} and {incumbent} {same}.", None)
     needed = n_needed(first, margin)
     seen = f"{first.measure} of {name} differs from that of {incumbent} by {first.difference:+.4f}"
     many = "a billion queries or more" if needed is None else f"about {needed:,} queries"
@@ -88,9 +86,8 @@ def decide(incumbent: str, rows: Sequence[Difference], margin: float, confidence
 def n_needed(row: Difference, margin: float) -> int | None:
     """Return how many queries would decide in four of five samples if the difference is what it is here.
 
-    With n queries the standard error of the mean difference is s / √(n), s being the standard deviation of the
-    differences of queries. An interval of c standard errors to each side excludes the bar with probability 0.8 if the
-    bar is c + 0.84 standard errors away. None if it takes more than a billion.
+    An interval of c standard errors to each side excludes the bar with probability 0.8 if the bar is c + 0.84 standard
+    errors away. None if it takes more than a billion.
     """
     distance = abs(row.difference + margin)
     critical = row.critical if math.isfinite(row.critical) else 2.0

@@ -32,7 +32,12 @@ _RISKS = {
 
 def decision_page(result: "Evaluation", title: str, by: str) -> str:
     """Format an evaluation as one self-contained page."""
-    sections = [Section("differences", "Differences", _differences(result))]
+    before = (
+        f"<p>Mean of a challenger minus that of {_text(result.incumbent)}, on the same queries, with simultaneous "
+        f"{result.confidence * 100:g} % intervals.</p>"
+    )
+    table_of_all = _difference_table(result.differences, result.margin)
+    sections = [Section("differences", "Differences", before + table_of_all)]
     if result.slices:
         sections.append(Section("slices", printable(f"Slices by {by}") if by else "Slices", _slices(result)))
     if any(result._worst[name, result.measures[0]].changes for name in result.challengers):
@@ -70,14 +75,6 @@ def _means(result: "Evaluation") -> str:
     return table(["model", *map(str, result.measures)], rows, caption)
 
 
-def _differences(result: "Evaluation") -> str:
-    before = (
-        f"<p>Mean of a challenger minus that of {_text(result.incumbent)}, on the same queries, with simultaneous "
-        f"{result.confidence * 100:g} % intervals.</p>"
-    )
-    return before + _difference_table(result.differences, result.margin)
-
-
 def _difference_table(rows: list[Difference], margin: float | None) -> str:
     """Format differences; drawn if a margin is given."""
     scale = _scale(rows)
@@ -90,12 +87,9 @@ def _difference_table(rows: list[Difference], margin: float | None) -> str:
         ]
         for row in rows
     ]
-    headings = ["model", "measure", *_headings(drawn=margin is not None), "queries", "better", "worse"]
+    drawn = [] if margin is None else [""]
+    headings = ["model", "measure", "difference", "interval", *drawn, "old", "new", "queries", "better", "worse"]
     return table(headings, cells)
-
-
-def _headings(*, drawn: bool) -> list[str]:
-    return ["difference", "interval", *([""] if drawn else []), "old", "new"]
 
 
 def _difference_cells(row: Difference, scale: float, margin: float | None) -> list[str | Cell]:
@@ -120,7 +114,7 @@ def _slices(result: "Evaluation") -> str:
         for part in shown
         for row in part.differences
     ]
-    headings = ["slice", *(["model"] if several else []), result.unit, *_headings(drawn=True)]
+    headings = ["slice", *(["model"] if several else []), result.unit, "difference", "interval", "", "old", "new"]
     n_left = len(result.slices) - len(shown)
     left = f" {n_left:,} smaller slices are not shown." if n_left else ""
     return (
@@ -175,8 +169,6 @@ def document_name(docid: str | None, row: int) -> str:
 def signed(value: float) -> str:
     """Write a difference, with its sign.
 
-    Examples
-    --------
     >>> signed(0.01234), signed(-0.5), signed(float("nan"))
     ('+0.0123', '−0.5000', '–')
     """

@@ -31,8 +31,8 @@ class Difference(NamedTuple):
     critical : float
         Half-width of the interval in standard errors of the mean; NaN if it is not of that kind.
     n_queries, n_better, n_worse : int
-        Number of queries that count, and of those whose value is larger or smaller by the challenger. Impressions of
-        the same ``user_query`` are one query.
+        Number of queries that count, and of those that the challenger ranks better or worse. Impressions of the same
+        ``user_query`` are one query.
     """
 
     model: str
@@ -88,9 +88,8 @@ def differences(
 ) -> list[list[Difference]]:
     """Return, for each part of the queries, the differences of all but the first trace to the first.
 
-    Parts are given by which queries they have, and have none in common. Weights are those of the queries in all means.
-    With clusters, the number of each query's, intervals and counts are those of clusters, which are independent of each
-    other while their queries need not be.
+    Parts are given by which queries they have, and have none in common. With the number of each query's cluster,
+    intervals and counts are those of clusters, whose queries need not be independent of each other.
     """
     if clusters is not None and len(measures) > 1:  # which may leave out different queries of a cluster
         level = 1 - (1 - confidence) / len(measures)

@@ -27,7 +27,7 @@ from perceptrank.stream.validation import ParameterError, check_positive_whole
 
 @dataclass(eq=False, repr=False)
 class Evaluation:
-    """Comparison of several rankers on the same queries, which none should have learned from; `evaluate` returns it.
+    """Comparison of several rankers on the same queries; `evaluate` returns it.
 
     The first ranker is the incumbent, which is live now; the others are challengers. The first measure decides, others
     can only forbid.
@@ -218,10 +218,23 @@ class Evaluation:
             "models": means,
             "decisions": [decision._asdict() for decision in self.decisions],
             "differences": [row._asdict() for row in self.differences],
-            "slices": list(map(_plain_slice, self.slices)),
-            "worst": {name: list(map(_plain_change, self.worst(model=name))) for name in self.challengers}
-            if self._n_worst
-            else {},
+            "slices": [
+                {
+                    "label": part.label,
+                    "queries": part.n_queries,
+                    "small": part.is_small,
+                    "differences": [row._asdict() for row in part.differences],
+                }
+                for part in self.slices
+            ],
+            "worst": {
+                name: [
+                    change._asdict() | {"documents": [document._asdict() for document in change.documents]}
+                    for change in self.worst(model=name)
+                ]
+                for name in self.challengers
+                if self._n_worst
+            },
         }
 
     def save_latex(self, path: str | os.PathLike[str]) -> None:
@@ -240,20 +253,9 @@ class Evaluation:
 
         Parameters
         ----------
-        title : str
-            Title of the page.
-        by : str
-            Heading of the slices: what they are by.
+        title, by : str
+            Title of the page, and what slices are by.
         """
         from perceptrank.evaluation.decision_page import decision_page
 
         write_atomically(Path(path), decision_page(self, title, by))
-
-
-def _plain_slice(part: Slice) -> dict[str, Any]:
-    rows = [row._asdict() for row in part.differences]
-    return {"label": part.label, "queries": part.n_queries, "small": part.is_small, "differences": rows}
-
-
-def _plain_change(change: QueryChange) -> dict[str, Any]:
-    return change._asdict() | {"documents": [document._asdict() for document in change.documents]}

@@ -57,14 +57,11 @@ def evaluate(
     worst: int = 10,
     seed: int = 0,
 ) -> Trace | Evaluation:
-    """Evaluate a ranker, or several, on queries, without learning from them.
-
-    The queries should be others than those that the rankers have learned from, which is not checked.
+    """Evaluate a ranker, or several, on queries that they have not learned from, without learning.
 
     Of several, the first is the incumbent, which ranks now; the others are challengers, and the result says which of
     them may replace it. All rank the same queries, in one pass over the data, and means are by query weight. A ranker
-    that knows the names of its features takes those columns of data that has others too. The masses in the trace of a
-    single ranker are 0.
+    that knows the names of its features takes those columns of data that has others too.
 
     A log of clicks needs no grades: the measures ``preferences`` and ``clicks@k`` compare rankers by the clicks on
     lists that a policy has randomised. Impressions of the same ``user_query`` are not taken for independent.
@@ -72,17 +69,16 @@ def evaluate(
     Parameters
     ----------
     ranker : ranker, or list or mapping from names of them
-        A learner, or anything else with a method ``scores(stream)``; a model of another library that was fitted, with
-        ``predict(X)``; or a function of a stream that returns its scores. Without names, several are named by their
-        algorithms.
+        A learner, or anything else with ``scores(stream)``; a fitted model of another library, with ``predict(X)``; or
+        a function that returns the scores of a stream. Without names, several are named by their algorithms.
     stream : QueryStream or iterable of QueryStream
     measures : str, Measure, or several, optional
         Of several rankers, the first measure decides. By default "ndcg@10" and "ap"; for impressions without grades
         "preferences".
     by : array, mapping, or str, optional
         Slices of the queries, for several rankers: one label per query, a mapping from query ids to labels, "length"
-        for the number of documents, or "feature:NAME" for the mean of a feature over a query's documents. Numbers of
-        more than ten different values are grouped by quarters.
+        for the number of documents, or "feature:NAME" for a feature's mean over a query's documents. Numbers of more
+        than ten different values are grouped by quarters.
     margin : float
         Largest acceptable drop of the mean: 0 if a challenger must be better, 0.005 if it may be worse by that much.
     confidence : float
@@ -95,8 +91,7 @@ def evaluate(
     Raises
     ------
     ValueError
-        If there are no queries, a feature of a ranker is missing, or for several rankers a measure skips all queries,
-        as those of clicks do if nothing was randomised.
+        If there are no queries, a feature of a ranker is missing, or a measure skips all queries of several rankers.
 
     Examples
     --------
@@ -133,10 +128,7 @@ def evaluate(
     kept = {(name, measure): WorstQueries(worst, measure) for name in challengers for measure in chosen}
     labels = None if by is None else LabelCollector(by)
     traces: dict[str, list[Trace]] = {name: [] for name in rankers}
-    qids: list[Any] = []
-    sizes: list[Any] = []
-    kinds: list[Any] = []
-    user_queries: list[Any] = []
+    queries: list[Any] = []  # of each block: ids, numbers of documents, kinds of policies, what users asked
     n_queries = n_rows = 0
     with ThreadPoolExecutor(min(len(rankers), n_processors())) as pool:
         for block in split_blocks(blocks):
@@ -149,11 +141,10 @@ def evaluate(
                 worst_of.add(block, (n_queries, n_rows), (old[1][measure], new[1][measure]), (old[0], new[0]))
             if labels is not None:
                 labels.add(block)
-            qids.append(block.qids)
-            sizes.append(np.diff(block.offsets))
-            kinds.append(policy_kinds(block)[0])
-            user_queries.append(block.columns.get(USER_QUERY, Texts.empty(len(block))))
+            asked = block.columns.get(USER_QUERY, Texts.empty(len(block)))
+            queries.append((block.qids, np.diff(block.offsets), policy_kinds(block)[0], asked))
             n_queries, n_rows = n_queries + len(block), n_rows + block.n_documents
+    qids, sizes, kinds, user_queries = zip(*queries, strict=True)
     together = {name: Trace.concatenate(parts) for name, parts in traces.items()}
     weights = together[incumbent].query_weights
     policies: dict[str, tuple[int, int]] = {}
@@ -174,7 +165,7 @@ def evaluate(
         own.clicks.check(name)
     all_qids, all_sizes = np.concatenate(qids), np.concatenate(sizes)
     groups = None if labels is None else labels.labels(n_queries)
-    settings = float(margin), float(confidence), policies, _clusters(Texts.concatenate(user_queries))
+    settings = float(margin), float(confidence), policies, _clusters(Texts.concatenate(list(user_queries)))
     return Evaluation(together, all_qids, all_sizes, weights, *settings, kept, groups, int(worst), int(seed))
 
 

@@ -1,7 +1,7 @@
 """Values of rankers from logged clicks: fair preferences, and importance-weighted clicks.
 
-What a policy has drawn at random is the only thing that tells a cause from a habit. Each impression is read by its own
-policy: swaps of ``fair-pairs`` and ``shuffle``, the draws of ``plackett-luce``, or the logged propensities of others.
+Each impression is read by its own policy: swaps of ``fair-pairs`` and ``shuffle``, the draws of ``plackett-luce``, or
+the logged propensities of others.
 """
 
 from collections.abc import Mapping
@@ -63,8 +63,8 @@ def agreed_preferences(block: QueryStream, clicked: Floats, scores: Floats, *, b
 def neighbour_clicks(block: QueryStream, n_places: int) -> tuple[Floats, Floats]:
     """Return the clicks on the upper and on the lower of neighbours whose order was random, by the upper's place.
 
-    Both orders of two neighbours count alike, so that the ratio is that of examination if clicks are by position alone
-    and by the document.
+    Both orders of two neighbours count alike: if users follow the position-based model, the ratio is that of
+    examination.
     """
     shown = _shown(block)
     chance, clicked = _order_chances(shown), np.asarray(block.clicked)

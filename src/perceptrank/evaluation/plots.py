@@ -256,6 +256,5 @@ def _spread_apart(positions: Sequence[float], gap: float, highest: float) -> lis
     for i in range(1, len(moved)):
         moved[i] = max(moved[i], moved[i - 1] + gap)
     if moved and moved[-1] > highest:
-        for i in range(len(moved)):
-            moved[i] = min(moved[i], highest - gap * (len(moved) - 1 - i))
+        moved = [min(position, highest - gap * (len(moved) - 1 - i)) for i, position in enumerate(moved)]
     return moved

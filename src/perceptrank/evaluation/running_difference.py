@@ -4,9 +4,8 @@ Let D_t in [-1, 1] be what the second ranker's measure exceeds the first one's b
 given all that came before. For 0 < b < 1, the product over rounds of (1 + b D_t) exp(-b m_t) is a supermartingale that
 begins at 1, since E[1 + b D_t | past] = 1 + b m_t ≤ exp(b m_t). So is the mean over several b, and by Ville's
 inequality, with probability at least 1 - a it never reaches 1 / a. The sums of m_t for which it has not are an
-interval, at all times at once: rankers may learn, queries may change, and one may stop whenever one likes, for whatever
-reason. With the sum at 0, the product is the capital of one who bets the share b on the second ranker in every round:
-the evidence that it is ahead.
+interval, at all times at once. With the sum at 0, the product is the capital of one who bets the share b on the second
+ranker in every round: the evidence that it is ahead.
 
 I. Waudby-Smith, A. Ramdas (2024): Estimating means of bounded random variables by betting.
 Y. J. Choe, A. Ramdas (2024): Comparing sequential forecasters; for means that change.
@@ -76,8 +75,7 @@ class RunningDifference:
     def log_evidence(self) -> float:
         """Logarithm of the capital of one who bets that the second ranker is ahead.
 
-        As long as the mean of the expected differences was not above 0, it ever exceeds log(1 / a) with probability at
-        most a.
+        While the mean of expected differences was not above 0, it ever exceeds log(1 / a) with probability at most a.
         """
         return _log_capital(self.for_second, 0.0)
 

@@ -51,9 +51,10 @@ class LabelCollector:
         assert isinstance(self._by, Mapping)
         labels = np.empty(len(qids), dtype=object)
         for q, qid in enumerate(qids.tolist()):
-            if qid not in self._by and str(qid) not in self._by:
+            key = qid if qid in self._by else str(qid)
+            if key not in self._by:
                 raise ParameterError("by", f"must have a label for query {qid!r}", f"{len(self._by)} others")
-            labels[q] = self._by[qid] if qid in self._by else self._by[str(qid)]
+            labels[q] = self._by[key]
         self._parts.append(labels)
 
     def labels(self, n_queries: int) -> npt.NDArray[Any]:
@@ -76,8 +77,6 @@ def _feature(block: QueryStream, name: str) -> npt.NDArray[np.float64]:
 def grouped(labels: npt.NDArray[Any]) -> list[tuple[str, Bools]]:
     """Group queries by their labels, the largest group first; numbers of many different values by quarters, in order.
 
-    Examples
-    --------
     >>> [(label, int(part.sum())) for label, part in grouped(np.array(["tail", "head", "tail", None]))]
     [('tail', 2), ('head', 1), ('(none)', 1)]
     >>> [(label, int(part.sum())) for label, part in grouped(np.arange(1, 14))]

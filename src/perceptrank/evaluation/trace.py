@@ -57,7 +57,7 @@ class Trace:
         Size of each update: V_t in the theory, the number of mistakes for the classification perceptron, both times the
         weight of the query; 0 without an update.
     query_weights : array of shape (rounds,), optional
-        Query weights, used in all means and cumulative losses; without them, all are 1.
+        Query weights, used in all means and cumulative losses.
 
     Examples
     --------
@@ -159,20 +159,18 @@ class Trace:
     ) -> float:
         """Bound the expected loss on new queries of the rankers that were used, on average over the rounds.
 
-        Let the queries be drawn independently from one distribution. The ranker of each round was made before its query
-        was seen, so 1 minus the measure is an unbiased estimate of that ranker's risk, its expected loss on new
-        queries. With probability at least `confidence`, the mean of these risks is at most the mean loss plus
-        √(ln(1 / (1 - confidence)) / (2 T)) after T rounds, for any learner (Hoeffding and Azuma's inequality). It
-        bounds the risk of a ranker drawn from those of all rounds, not that of the last one; use `evaluate` on held-out
-        queries to judge a single ranker.
+        Let the queries be drawn independently from one distribution, and let a ranker's risk be its expected loss, 1
+        minus the measure, on a new query. With probability at least `confidence`, the mean risk of the rankers of T
+        rounds is at most their mean loss plus √(ln(1 / (1 - confidence)) / (2 T)), for any learner (Hoeffding and
+        Azuma's inequality). It does not bound the risk of the last one: use `evaluate` on held-out queries for that.
 
         Queries that the measure leaves out do not count. Query weights must not depend on what is drawn: with
         them, 1 / T is the sum of their squares, divided by the square of their sum. Without queries, it is NaN.
 
         The bound is for a number of rounds that was fixed beforehand. With `at_all_times` it holds after every round at
-        once, so that one may look as often as one likes, and stop when it is small enough. It is then the smallest over
-        λ = 2, 1, 1/2, ... of (λ times the loss so far + ln(1 / (share of this λ times (1 - confidence)))) / ((1 -
-        exp(-λ)) T): of the order of 1 / T where little is lost (Ville's inequality).
+        once, so that one may stop whenever it is small enough. It is then the smallest over λ = 2, 1, 1/2, ... of (λ
+        times the loss so far + ln(1 / (share of this λ times (1 - confidence)))) / ((1 - exp(-λ)) T): of the order of
+        1 / T where little is lost (Ville's inequality).
 
         Parameters
         ----------
@@ -211,8 +209,7 @@ class Trace:
     ) -> list[Change]:
         """Return where rankings became worse: the alarms of a sequential test of the losses, 1 minus the measure.
 
-        See `ChangeDetector` for what is promised. Queries that the measure leaves out, and those of weight 0, are left
-        out; other weights do not count.
+        See `ChangeDetector` for what is promised. Queries of weight 0 are left out; other weights do not count.
         """
         from perceptrank.evaluation.changes import ChangeDetector
 
@@ -232,11 +229,11 @@ class Trace:
 
         A trace with weights has them in a column `weight`.
         """
+        from perceptrank.stream.frames import make_frame
+
         columns: dict[str, Any] = {"round": np.arange(1, len(self) + 1)}
         columns |= {str(measure): self.values(measure) for measure in self._values}
         columns |= {"mass": self.masses} | ({} if self.query_weights is None else {"weight": self.query_weights})
-        from perceptrank.stream.frames import make_frame
-
         return make_frame(columns, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -303,7 +300,7 @@ class Trace:
         window : int, optional
             Plot means over that many rounds on a linear axis, instead of running means.
         changes : list of Change
-            Alarms to mark, as the method `changes` returns them.
+            Alarms to mark.
         """
         from perceptrank.evaluation.plots import draw_means
 
@@ -337,10 +334,7 @@ class Trace:
 
 
 def running_means(values: Floats, weights: Floats | None = None) -> Floats:
-    """Return the means along the last axis over the rounds so far, ignoring NaN; NaN before the first value.
-
-    Weights, if there are any, are those of the rounds; one of weight 0 does not count.
-    """
+    """Return the means over the rounds so far, along the last axis, of what is neither NaN nor of weight 0."""
     if weights is not None:
         wholes = np.cumsum(np.where(np.isnan(values), 0.0, weights), axis=-1)
         weighted = np.cumsum(weights * np.nan_to_num(values), axis=-1)

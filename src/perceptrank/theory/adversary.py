@@ -1,21 +1,16 @@
-"""Adversaries, which choose grades or queries after they have seen the learner's rankings.
+"""Adversaries, which choose grades or queries after they have seen the learner's rankings; docs/theory/ has the proofs.
 
 The lower bound (`play`): query t has the documents R e_{t+1}, −R e_{t+1}, and R e_1 as often as wanted. If the first is
-ranked on top, the second is relevant, else the first. A relevant document is never on top, so every round costs at
-least 1/2 in 1 − AP and 1 − 1/log2(3) in 1 − NDCG. Yet the stream is separable: w_1 = −γ/(2R), w_{t+1} = ±γ/(2R) has
-margin γ, and norm at most 1 for up to 4R²/γ² − 1 rounds.
+ranked on top, the second is relevant, else the first. The weights w_1 = −γ/(2R), w_{t+1} = ±γ/(2R) have margin γ.
 
 The version "exact" is for learners whose weights are combinations of documents that they have seen. Query t has m − 1
-documents −R e_t, and then R e_t, the only relevant one. Such a learner cannot tell documents of a new direction apart,
-and ties are broken by the order of the input, the worst order, so the relevant one comes last: 1 − 1/m is lost in AP,
-1 − 1/log2(1 + m) in NDCG, in each of 4R²/γ² rounds. That is exactly what Theorem B allows.
+documents −R e_t, and then R e_t, the only relevant one. Ties are broken by the order of the input, the worst order.
 
 Budgets (`play_budget`): there are B + 1 queries, one for each direction: −R e_j and R e_j, the second of which is
-relevant. The unit vector with equal weights ranks all of them with margin 2R/√(B + 1). A ranking function that is made
-of at most B stored documents, by a kernel of distances or of inner products, gives the two documents of a direction the
-same score unless one of them is stored. So there is always a query that the learner ranks wrong, and it is played.
+relevant. A function of at most B stored documents ties the two of some direction, and that query is played.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -23,7 +18,7 @@ import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.measures import MeasureLike, parse
+from perceptrank.measures import Measure, MeasureLike, parse
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive, check_positive_whole
 from perceptrank.theory.theorem import Comparator
@@ -55,8 +50,7 @@ class Game(NamedTuple):
     margin : float
         Its margin: at least the requested one, or 2R/√(B + 1) against a budget B.
     lower_bound : float
-        The smallest loss of any learner; in the version "exact", of those in the span of what they saw; against a
-        budget, of those within it.
+        The smallest loss of any learner that the game is for.
     is_beaten : bool
         True if the learner came to rank all queries of `play_budget` right, so that none was left to play.
     comparator : Comparator or None
@@ -77,10 +71,8 @@ def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
 
     Parameters
     ----------
-    radius : float > 0
-        Norm R of every document.
-    margin : float > 0
-        Margin γ of the stream.
+    radius, margin : float > 0
+        Norm R of every document, and margin γ of the stream.
     version : "sharp", "paper", or "exact"
         The first formula, the second or the third.
 
@@ -143,28 +135,39 @@ def play(
     n_features = rounds if exact else rounds + 1
     check_memory(rounds, n_documents, n_features, "choose a larger margin or fewer rounds")
     X: Features = np.zeros((rounds, n_documents, n_features))
-    relevance = np.zeros((rounds, n_documents))
-    scores = np.empty((rounds, n_documents))
-    masses = np.zeros(rounds)
-    separator = np.full(n_features, margin / (2 * radius) * (1 if exact else -1))
     for t in range(rounds):
         if exact:
             X[t, :-1, t], X[t, -1, t] = -radius, radius
         else:
             X[t, 0, t + 1], X[t, 1, t + 1], X[t, 2:, 0] = radius, -radius, radius
-        order = ranking_of(ranker, X[t])
-        scores[t, order] = -np.arange(n_documents)
-        chosen = n_documents - 1 if exact else 1 if order[0] == 0 else 0
-        relevance[t, chosen] = 1
-        if not exact:
-            separator[t + 1] *= 1 if chosen == 1 else -1
-        masses[t] = bool(ranker.learn_one(X[t], relevance[t]))
-    stream = QueryStream.from_arrays(X.reshape(-1, n_features), relevance.ravel(), group=np.full(rounds, n_documents))
-    values = recorded.per_query(scores.ravel(), stream.relevance, stream.offsets, 0)
+    trace, stream = play_rounds(ranker, X, recorded, lambda order: n_documents - 1 if exact else int(order[0] == 0))
+    separator = np.full(n_features, margin / (2 * radius))
+    if not exact:
+        is_second = stream.relevance[1::n_documents] > 0
+        separator[0] *= -1
+        separator[1:] *= np.where(is_second, -1, 1)
     norm = float(np.linalg.norm(separator))
     last = n_documents if exact else 2  # the best place that the relevant document can have
     least = 1 - recorded(-np.arange(float(last)), np.arange(last) == last - 1)
-    return Game(Trace({recorded: values}, masses), stream, separator / norm, margin / norm, rounds * least)
+    return Game(trace, stream, separator / norm, margin / norm, rounds * least)
+
+
+def play_rounds(
+    ranker: Opponent, X: Features, measure: Measure, choose: Callable[[Ints], int]
+) -> tuple[Trace, QueryStream]:
+    """Play queries, rounds x documents x features; `choose` returns the relevant document of a ranking."""
+    rounds, m, _ = X.shape
+    relevance, scores, masses = np.zeros((rounds, m)), np.empty((rounds, m)), np.zeros(rounds)
+    for t in range(rounds):
+        order = np.asarray(ranker.rank(X[t]))
+        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(m)):
+            raise ValueError(f"rank must return each of the {m} row numbers once, got {order!r}")
+        scores[t, order] = -np.arange(m)
+        relevance[t, choose(order)] = 1
+        masses[t] = bool(ranker.learn_one(X[t], relevance[t]))
+    stream = QueryStream.from_arrays(X.reshape(rounds * m, -1), relevance.ravel(), group=np.full(rounds, m))
+    values = measure.per_query(scores.ravel(), stream.relevance, stream.offsets, 0)
+    return Trace({measure: values}, masses), stream
 
 
 def play_budget(
@@ -172,9 +175,8 @@ def play_budget(
 ) -> Game:
     """Play against a ranker whose function is made of at most `budget` documents, using its `rank` and `learn_one`.
 
-    It loses every round, however many there are, though a ranker, of norm √(budget + 1) in units of 1 / D, ranks all
-    queries with a margin of 1. Rankers without a budget may come to rank all of them right, which ends the game. The
-    other parameters are those of `play`.
+    It loses every round, however many there are, though the unit vector of equal weights ranks all queries right.
+    Rankers without a budget may learn to do so too, which ends the game. The other parameters are those of `play`.
 
     Parameters
     ----------
@@ -221,16 +223,8 @@ def play_budget(
     return Game(trace, stream, separator, margin, rounds * least, is_beaten=played < rounds)
 
 
-def ranking_of(ranker: Opponent, X: Features) -> Ints:
-    """Return the row numbers of X as a ranker orders them; raise if they are no ranking."""
-    order = np.asarray(ranker.rank(X))
-    if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(len(X))):
-        raise ValueError(f"rank must return each of the {len(X)} row numbers once, got {order!r}")
-    return order
-
-
 def check_memory(rounds: int, n_documents: int, n_features: int, advice: str) -> None:
-    """Raise if the queries of a game do not fit in memory."""
+    """Raise if the queries of a game are too large for memory."""
     n_bytes = 8 * rounds * n_documents * n_features
     if n_bytes > _MOST_BYTES:
         raise ValueError(f"{rounds} rounds need {n_features} features, {1e-9 * n_bytes:.0f} GB of memory; {advice}")

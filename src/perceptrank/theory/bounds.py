@@ -2,7 +2,7 @@
 
 A learner's own bound is `learner.theorem.bound(...)`, or `guarantee`. Where a function here takes `margin`, the γ of a
 separable stream, or `comparator`, the pair (U, L), give exactly one of them; `perceptrank.theory.margin`, `comparator`,
-`diameter` and `radius` compute such values. All functions raise ValueError if an argument is out of its range.
+`diameter` and `radius` compute such values.
 """
 
 import math
@@ -44,9 +44,9 @@ FEWEST_UNITS = 83  # of the Forgetron: 1 / 84 + 2 / sqrt(84) + 1 / (2 sqrt(ln 84
 def largest_share(measure: MeasureLike, n_documents: int) -> float:
     """Return the largest part of the weight of outranked documents that a ranking can lose: c_m of Lemma 1'.
 
-    1 - 1 / m for AP, 1 - 1 / log2(1 + m) for NDCG, and 1 if there is a cut-off before m. Attained if the only relevant
-    document is ranked last. For queries of at most m documents, bounds on a loss in AP or NDCG by the weight moved may
-    be multiplied by it: those of `Theorem.bound`, but not what safe averaging adds, or the bound of a tournament.
+    1 - 1 / m for AP, 1 - 1 / log2(1 + m) for NDCG, and 1 if there is a cut-off before m. For queries of at most m
+    documents, bounds on a loss by the weight moved may be multiplied by it: those of `Theorem.bound`, but not what safe
+    averaging adds, or the bound of a tournament.
 
     Parameters
     ----------
@@ -73,10 +73,8 @@ def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: flo
 
     Parameters
     ----------
-    mean_loss : float ≥ 0
-        Cumulative loss of ranking all queries by the mean of the iterates so far.
-    current_loss : float ≥ 0
-        The same by the current weights, which a theorem bounds.
+    mean_loss, current_loss : float ≥ 0
+        Cumulative loss of ranking all queries by the mean of the iterates so far, and by the current weights.
     largest_weight : float > 0, optional
         Largest weight of a query, if not all are 1.
 
@@ -107,9 +105,8 @@ def random_budget(
     """Bound the expected loss of a kernel perceptron on a budget that removes updates at random.
 
     With a = 2 (1 + relative_margin) (D U)² and b = decay / n_units, it is (2 L + a) / (1 - a b / (2 - b) / share), and
-    infinite if the divisor is not positive: a budget competes with functions whose norm is at most of the order of the
-    root of n_units. With decay = 1, b / 2 takes the place of b / (2 - b). With `beside_weights`, the a in the divisor
-    is 2 (1 + relative_margin) (D U + 1/2)².
+    infinite if the divisor is not positive. With decay = 1, b / 2 takes the place of b / (2 - b). With
+    `beside_weights`, the a in the divisor is 2 (1 + relative_margin) (D U + 1/2)².
 
     Parameters
     ----------
@@ -126,7 +123,7 @@ def random_budget(
     beside_weights : bool
         True if the kernel has a linear part that is kept exactly.
     margin : float, optional
-        Margin γ of a separable stream; give this or `comparator`.
+        Margin of a separable stream; give this or `comparator`.
     comparator : (U, L), optional
         Norm of a function, and its cumulative surrogate over the rounds with an update.
 
@@ -154,8 +151,7 @@ def forgetron(
     """Bound the loss of the Forgetron with the minimax rule: 64/33 (2 L + (D U)²).
 
     It holds if k = n_units ≥ 83, for functions with D U ≤ √((k + 1) / ln(k + 1)) / 4; otherwise it is infinite. The
-    surrogate is max-pair with margin 1. Parameters are those of `random_budget`. After O. Dekel, S. Shalev-Shwartz and
-    Y. Singer; docs/theory/ has the proof.
+    surrogate is max-pair with margin 1. Parameters are those of `random_budget`.
 
     Examples
     --------
@@ -195,17 +191,14 @@ def hedge(
 ) -> float:
     """Bound the expected loss of a tournament with strategy "hedge", or its regret against the best learner.
 
-    With the default rate, √(8 ln N / t) in round t, the expected regret: √(2 T ln N) + √(ln N / 8). With a
-    fixed rate, the expected loss: (rate L* + ln N) / (1 - exp(-rate)), which does not grow with T if the best learner
-    stops losing. N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3 and Section 2.4.
-
-    The other parameters are those of `leader`.
+    With the default rate, √(8 ln N / t) in round t, the expected regret: √(2 T ln N) + √(ln N / 8). With a fixed rate,
+    the expected loss: (rate L* + ln N) / (1 - exp(-rate)). N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and
+    Games", Theorem 2.3 and Section 2.4. The other parameters are those of `leader`.
 
     Parameters
     ----------
     n_queries : int, optional
-        T, the number of queries that the measure has a value for and whose weight is not 0; without a fixed rate. The
-        bound holds for query weights of at most 1.
+        T, the number of queries that count, of weights up to 1; without a fixed rate.
     rate : float > 0, optional
         The fixed rate; needs `best_loss`.
 
@@ -227,9 +220,8 @@ def hedge(
 def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: float = 0.0) -> float:
     """Bound the number of thresholds that PRank gets wrong, at least the sum of distances to the true grades.
 
-    With n = n_grades - 1 thresholds, K = n R² + 1 and b = max(K, 2 threshold_margin): (K + b)² / (4 b γ²), which is
-    K / γ² as long as `threshold_margin` is at most K / 2. Thresholds that are right by less than the margin do not
-    count; together with them, there are at most (K + 2 threshold_margin) / γ².
+    With n = n_grades - 1 thresholds, K = n R² + 1 and b = max(K, 2 threshold_margin): (K + b)² / (4 b γ²). With those
+    that are right by less than the margin, there are at most (K + 2 threshold_margin) / γ².
 
     Parameters
     ----------
@@ -269,21 +261,20 @@ def averaged_risk(
     For the mean of all iterates of `ListwisePerceptron(violators="top", margin=..., class_order="mean" or "index")`
     after T queries; for AP any class order. `predict` ranks by that mean only while it is safe (`ranks_with`). With
     ρ = surrogate_margin / (learning_rate D²), the bound is (L + ρ D² U² / 2 + S / (2 ρ)) / T, where S is the bound on
-    the weight moved; on a separable stream (ρ / 2 + 1 + 1 / (2 ρ)) D² / (γ² T), 2 D² / (γ² T) at ρ = 1. Not for
-    transforms that learn.
+    the weight moved. Not for transforms that learn.
+
+    Margin and diameter are those of all queries that can be drawn.
 
     Parameters
     ----------
     diameter : float > 0
-        Largest distance D between two differently graded documents of a query that can be drawn.
+        Largest distance D between two differently graded documents of a query.
     n_queries : int
         T.
-    learning_rate : float > 0
-        Factor of every step.
-    surrogate_margin : float > 0
-        The margin of the learner.
+    learning_rate, surrogate_margin : float > 0
+        Those of the learner.
     margin : float, optional
-        Margin γ of a ranker on all queries that can be drawn; give this or `comparator`.
+        Margin γ of a ranker; give this or `comparator`.
     comparator : Comparator or (U, L), optional
         Norm of a fixed ranker, and the expectation of its cumulative SLAM surrogate with margin 1, over T + 1 queries.
 
@@ -306,7 +297,7 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
 
     E² (d ln(1 + 2 n / penalty) + 2 k ln 2). The loss of a query is the sum of the squared differences between scores
     and targets, both centred within the query; u's penalty is `penalty` times the sum of (unit_j u_j)², with the units
-    at the end. After V. Vovk, and K. S. Azoury and M. K. Warmuth.
+    at the end.
 
     Parameters
     ----------
@@ -358,8 +349,6 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
 def weight_ratio(measure: MeasureLike, stream: Blocks) -> float:
     """Return v_max of a stream, the largest ratio of two positive SLAM weights of a query; 1 for AP.
 
-    Weights decrease along the ideal ranking, so it is the ratio of the first positive weight to the last.
-
     Parameters
     ----------
     measure : str or Measure
@@ -390,5 +379,4 @@ def _ratio_of_gains(gain: str, better: float, worse: float) -> float:
     if gain == "linear":
         return better / worse
     with np.errstate(over="ignore"):
-        shares = math.expm1(-better * math.log(2)) / math.expm1(-worse * math.log(2))
-        return float(np.exp2(better - worse) * shares)
+        return float(np.exp2(better - worse) * (math.expm1(-better * math.log(2)) / math.expm1(-worse * math.log(2))))

@@ -80,8 +80,7 @@ def cumulative_surrogate(
 ) -> float:
     """Return the sum of a fixed ranker's surrogates with margin 1 over all queries of a stream, times their weights.
 
-    SLAM weights are in the worst order inside each relevance class, so the sum bounds the L of the theorems from above
-    for every `class_order`, whichever rounds had an update.
+    It bounds the L of the theorems from above for every `class_order`, whichever rounds had an update.
 
     Parameters
     ----------
@@ -90,8 +89,7 @@ def cumulative_surrogate(
     stream : QueryStream or iterable of blocks
     measure : "ndcg", "ndcg@k", "ap", or a Measure
     surrogate : "slam", "max-pair", or "level-pair"
-        That of the learner's theorem: "slam" for Algorithm 2, "max-pair" for Algorithm 3, "level-pair" for the listwise
-        perceptron with its default violators, "slam" with violators "uniform" or "top".
+        That of the learner's `theorem`, such as "slam" for Algorithm 2 and "max-pair" for Algorithm 3.
 
     Examples
     --------
@@ -117,9 +115,9 @@ def comparator(
     """Minimise the cumulative surrogate of a ranker plus penalty times its squared norm.
 
     Queries count by their weights. A bound L + U √(C L) + U² C is at most 3/2 (L + C U²), so with C as the penalty the
-    minimiser gives the smallest bound, up to that factor. The problem is convex and not smooth. A bundle method solves
-    it: each pass adds a cutting plane below the surrogate, and the minimiser of the maximum of all planes comes next.
-    See C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk Minimization".
+    minimiser gives the smallest bound, up to that factor. Each pass adds a cutting plane below the surrogate, and the
+    minimiser of the maximum of all planes comes next: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle
+    Methods for Regularized Risk Minimization".
 
     The other parameters are those of `cumulative_surrogate`; the stream must be re-iterable.
 
@@ -130,8 +128,8 @@ def comparator(
     tolerance : float
         Stop when the objective is within this relative distance of its lower bound.
     max_passes : int
-        Maximum number of passes. Bounds hold for every ranker, so missing the minimum makes them larger but not wrong;
-        `excess` of the result bounds by how much.
+        Maximum number of passes. Missing the minimum makes bounds larger, not wrong; `excess` of the result says by how
+        much at most.
 
     Examples
     --------
@@ -164,10 +162,10 @@ def comparator(
 
 
 def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
-    """Maximise shares . heights - |shares . slopes|² over the simplex, approximately.
+    """Maximise shares . heights - |shares . slopes|² over the simplex; any shares give a valid lower bound.
 
     Solved as non-negative least squares: heights enter through a small multiple of the identity, whose square is the
-    error of the result, and the constraint on the sum through a large row. Any shares give a valid lower bound.
+    error of the result, and the constraint on the sum through a large row.
     """
     from scipy.optimize import nnls
 

@@ -19,14 +19,14 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
     Parameters
     ----------
     constant : float
-        C of the learner's theorem, for queries of at most this weight; for `violators="places"` with a relative margin
-        ρ, (1 + 2ρk) c D², if no query has more than k + 1 grades.
+        C of the learner's theorem; for `violators="places"` with a relative margin ρ, (1 + 2ρk) c D², if no query has
+        more than k + 1 grades.
     rate : float > 0
         ln(2) / half_life.
     largest_weight : float > 0
         Largest weight c of a query.
     start : float
-        Norm of the weights that the learner starts from, divided by the learning rate.
+        Norm of the weights to start from, divided by the learning rate.
 
     Examples
     --------
@@ -52,9 +52,8 @@ def fading(
     """Bound the loss of a learner that forgets against a ranker that moves; infinite if the rate is too large.
 
     The largest S with S ≤ G + U √((C S + start²) (1 + rate S / 2)), where G = L - product + W P, for every stream and
-    every sequence u_1, u_2, …, if the learner ranks with its current weights (`average=False`), and every u_t satisfies
-    its constraints. The other parameters are those of `largest_weights`; C is that of the wrapped learner's theorem,
-    `theorem.constant(…)`.
+    every sequence u_1, u_2, … that satisfies the learner's constraints, if it ranks with its current weights
+    (`average=False`). The other parameters are those of `largest_weights`; C is that of the wrapped learner's theorem.
 
     Parameters
     ----------
@@ -65,8 +64,7 @@ def fading(
     growth : float, optional
         The constant that `largest_weights` takes, if it differs.
     product : float, optional
-        Inner product of u_1 and the weights that the learner starts from, divided by the learning rate; by default the
-        worst.
+        Inner product of u_1 and the weights to start from, divided by the learning rate; by default the worst.
 
     Examples
     --------

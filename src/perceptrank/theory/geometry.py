@@ -31,7 +31,7 @@ def radius(stream: Blocks) -> float:
 def diameter(stream: Blocks, measure: MeasureLike = "ndcg", *, cutoff: int | None = None) -> float:
     """Return D, the largest distance between two documents of one query with different grades; 0 if there are none.
 
-    It is at most twice the radius. Computing it takes time quadratic in the number of documents of a query.
+    It takes time quadratic in the number of documents of a query.
 
     Parameters
     ----------

@@ -57,9 +57,8 @@ class Certificate:
     rounds, updates : int
         Number of rounds, and of those with an update.
     mass : float
-        S, the sum of the weights moved in all rounds, which the theorems bound. It is at least the cumulative loss of
-        the rankings by the current weights, or of what clicks show of them; for Algorithms 1 and 3, it is the number of
-        mistakes.
+        S, the weight moved in all rounds, which the theorems bound: at least the cumulative loss of the rankings by the
+        current weights, or of what clicks show of them; for Algorithms 1 and 3, the number of mistakes.
     squared_steps : float
         Sum of squared lengths of all steps, before the learning rate.
     reach : float
@@ -69,18 +68,16 @@ class Certificate:
     promises : tuple of Promise
         The inequalities.
     is_averaged : bool
-        True if the learner ranks with the mean of its weights, to which the inequalities about S do not apply.
+        True if it ranks with the mean of its weights, to which the inequalities about S do not apply.
     ranks_with : either "mean" or "current"
         The weights that rank the next query.
     mean_loss, current_loss, used_loss : float
         With safe averaging, cumulative losses by the learner's measure: of rankings by the mean of all iterates, by the
         current weights, and by whichever ranked; otherwise 0.
     mixings : int
-        How often the weights of shards were mixed. S and the losses then count each shard by its weight in the mixture,
-        and the inequalities are those of Theorem D.
+        How often the weights of shards were mixed; S and the losses count each by its weight in the mixture.
     loss_bound : float
-        Upper bound on the loss of rankings by the current weights: the smaller of S and the theorem's bound; infinite
-        if it learns from clicks.
+        Upper bound on the loss of rankings by the current weights; infinite if it learns from clicks.
 
     Examples
     --------
@@ -196,11 +193,10 @@ def certificate(
     first = learner.model.beginning.weights(model, len(weights))
     way, shown = (norm, "|w|") if first is None else (float(np.linalg.norm(weights - first)), "|w - w₁|")
     if comparator is None:
-        bound = way / (rate * check_positive("margin", margin))
-        promises = [Promise("a posteriori", f"{shown} / (rate margin)", bound, mass), steps]
+        bound, symbols = way / (rate * check_positive("margin", margin)), f"{shown} / (rate margin)"
     else:
-        bound = comparator[1] + comparator[0] * way / rate
-        promises = [Promise("a posteriori", f"L + U {shown} / rate", bound, mass), steps]
+        bound, symbols = comparator[1] + comparator[0] * way / rate, f"L + U {shown} / rate"
+    promises = [Promise("a posteriori", symbols, bound, mass), steps]
     weighted, largest = not model.has_equal_weights, counts.largest_weight
     if diameter is not None or radius is not None:
         against["largest_weight"] = largest if weighted else 1.0

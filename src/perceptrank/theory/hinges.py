@@ -1,8 +1,7 @@
 """Kernels of the hinge surrogates: each document against the best-scored one of a lower grade.
 
-The surrogates and the rules of the learners that descend them are made of the same steps. Those that take `rows` share
-them: levels, their best lower scores, weights and keys; each document's level, the first places of levels, rivals, the
-ideal ranking, and room to sort.
+Steps that take `rows` share them: levels, their best lower scores, weights and keys; each document's level, the first
+places of levels, rivals, the ideal ranking, and room to sort.
 """
 
 import math
@@ -129,8 +128,8 @@ def find_hinges(scores: Floats, grades: Floats, rows: Rows) -> int:
 def is_mistaken(cutoff: int, scores: Floats, n_relevant: int, rows: Rows) -> bool:
     """Tell whether the counted places of the ranking have other grades than in the ideal one, ties at their worst.
 
-    They do exactly if a document of a level that is wholly among them has a lower-graded one at or above its score, or
-    if fewer documents of the last level among them have none than it has places there.
+    They do if a document of a level that is wholly among them has a lower-graded one at or above its score, or if fewer
+    documents of the last level among them have none than it has places there.
     """
     floats, ints = rows
     best_below, level_of, first = floats[1], ints[0], ints[1]

@@ -1,16 +1,12 @@
 """Streams on which a margin costs what the theorems say: the constants (1 + 2ρ) D²/γ² and 9/8 D²/γ² are reached.
 
 All documents have three features, and e_1 ranks them with margin γ. In each round the adversary, who knows the
-learner's weights w, picks differences x with e_1 · x = γ and |x| = D whose scores w · x are
+learner's weights w, picks differences x with e_1 · x = γ and |x| = D whose scores w · x are 0, so that the relevant
+document is outranked by one that it is tied with; or just below the margin Δ, so that |w|² grows by D² + 2 Δ instead of
+D², without turning to e_1: more rounds are lost later.
 
-- 0, so that the relevant document is tied with, and so outranked by, one that is not. A step along x then adds D² to
-  |w|², as in Novikoff's proof; or
-- just below the margin Δ. A step along x then adds D² + 2 Δ: the weights grow without turning to e_1, so that more
-  rounds are lost later.
-
-With violators="top" a round is of one kind or the other, and (4ρ² - 1) / 8ρ D²/γ² rounds of the second kind, which lose
-nothing, cost the learner most. With "uniform" and "places" a round can be of both kinds at once: few documents are tied
-with the relevant one, and so outrank it; it moves against all others as well, which are almost Δ below.
+With violators="top" a round is of one kind or the other, and (4ρ² - 1) / 8ρ D²/γ² of the second cost the learner most.
+With "uniform" and "places" it is of both: few documents are tied with the relevant one, all others almost Δ below.
 """
 
 import math
@@ -66,21 +62,20 @@ def costly_stream(
 ) -> CostlyStream:
     """Make a stream of diameter 1 on which `ListwisePerceptron(violators=..., relative_margin=...)` loses most.
 
-    For the learner's last iterate (`average=False`), without transforms.
+    It needs `average=False`, and no transforms.
 
     Parameters
     ----------
     violators : "top", "uniform", or "places"
-        Those of the learner.
     relative_margin : float ≥ 0
-        That of the learner.
+        Those of the learner.
     margin : float > 0
         Margin of the stream, smaller than 1.
     n_documents : int, optional
         Documents of a query, at least 2: by default 2 for "top", 100 for "uniform" and 1000 for "places". For the last
         two, the more there are, the closer the loss is to the bound.
     measure : str or Measure
-        The measure of the loss, which decides how many documents outrank the relevant one.
+        The measure of the loss.
 
     Examples
     --------
@@ -97,9 +92,10 @@ def costly_stream(
     if not check_positive("margin", margin) < 1:
         raise ParameterError("margin", "must be smaller than 1, the diameter", margin)
     check_positive_whole("n_documents", m, least=2)
-    if 24 * m * (1 + 2 * rho) / margin**2 > _MOST_BYTES:
-        needed = 24e-9 * m * (1 + 2 * rho) / margin**2
-        raise ValueError(f"margin {margin} needs {needed:.0f} GB of memory; choose a larger margin or fewer documents")
+    n_bytes = 24 * m * (1 + 2 * rho) / margin**2
+    if n_bytes > _MOST_BYTES:
+        needed = f"{1e-9 * n_bytes:.0f} GB of memory"
+        raise ValueError(f"margin {margin} needs {needed}; choose a larger margin or fewer documents")
     n_above = 1 if violators == "top" or m == 2 else _best_number_above(violators, rho, m, measure)
     share = 1.0 if m == 2 else _share_above(violators, n_above, m)
     n_apart = max(0.0, (4 * rho**2 - 1) / (8 * rho)) / margin**2 if rho > 0 and violators == "top" else math.inf
@@ -144,11 +140,10 @@ def _share_above(violators: str, n_above: int, m: int) -> float:
 
 def _best_number_above(violators: str, rho: float, m: int, measure: MeasureLike) -> int:
     """Return how many of m documents should outrank the relevant one for the largest loss in sum over rounds."""
-    chosen, best, most = parse(measure), 1, 0.0
-    for n_above in range(1, min(m, 200)):
-        grades = np.append(np.zeros(n_above), 1.0)
-        lost = 1 - chosen(-np.arange(n_above + 1.0), grades)
-        total = lost * (1 + 2 * rho * (1 - _share_above(violators, n_above, m)))
-        if total > most:
-            best, most = n_above, total
-    return best
+    chosen = parse(measure)
+
+    def total_loss(n_above: int) -> float:
+        lost = 1 - chosen(-np.arange(n_above + 1.0), np.append(np.zeros(n_above), 1.0))
+        return lost * (1 + 2 * rho * (1 - _share_above(violators, n_above, m)))
+
+    return max(range(1, min(m, 200)), key=total_loss)

@@ -145,9 +145,8 @@ class Margin:
     ranker : array
         Unit vector whose margin is `lower`.
     separable : bool or None
-        True if `lower` is positive; False if the convex combination below is 0 in every feature up to rounding, so that
-        no ranker orders all pairs correctly with a margin of more than about 1e-12 of their differences; None if
-        undecided.
+        True if `lower` is positive; False if the convex combination below is 0 in every feature up to rounding (1e-12
+        of the largest difference); None if undecided.
     higher, lower_graded : array of int
         Rows, counted over all documents of the stream, of pairs whose differences have a convex combination of norm
         `upper`.
@@ -199,7 +198,7 @@ def margin(
         Stop when `upper` - `lower` is at most this fraction of `upper`.
     max_passes : int
         Maximum number of passes. If features differ in scale by many orders of magnitude, the bounds may stay apart;
-        separability is then decided with every feature divided by its scale, which does not change the answer.
+        separability is then decided with every feature divided by its scale.
 
     Examples
     --------
@@ -243,6 +242,7 @@ def _search(kind: Pairing, stream: Blocks, pairs: _Pairs, scales: Floats, tolera
         pairs, shares = pairs.take(shares > 0), shares[shares > 0]
         shares = shares / shares.sum()
         combined: Floats = shares @ pairs.differences
+        upper = float(lengths(combined[None])[0])
         if (np.abs(combined) <= _ROUNDING * np.abs(pairs.differences).max(axis=0)).all():
             separable = False
             break
@@ -254,7 +254,6 @@ def _search(kind: Pairing, stream: Blocks, pairs: _Pairs, scales: Floats, tolera
             raise ValueError("the stream has changed between two passes")
         if worse.gaps[0] > best:
             best, best_ranker = float(worse.gaps[0]), ranker
-        upper = float(lengths(combined[None])[0])
         separable = True if best > 0 else None
         in_vain = in_vain + 1 if upper > shortest * (1 - 1e-9) and worse.gaps[0] <= before else 0
         shortest, before = min(shortest, upper), best
@@ -265,7 +264,6 @@ def _search(kind: Pairing, stream: Blocks, pairs: _Pairs, scales: Floats, tolera
         if is_close or n_passes >= max_passes or not len(more.gaps) or in_vain >= _PASSES_IN_VAIN:
             break
         pairs = pairs.with_more(more)
-    upper = float(lengths(combined[None])[0])
     return Margin(min(best, upper), upper, best_ranker, separable, pairs.rows[:, 0], pairs.rows[:, 1], shares, n_passes)
 
 
@@ -327,8 +325,6 @@ def shortest_combination(points: Floats) -> Floats:
     least squares, Lawson and Hanson's solution of least-distance problems. A much shorter vector cannot be told from 0,
     so while the result is small, the problem is solved again in units of its length.
 
-    Examples
-    --------
     >>> shortest_combination(np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]]))
     array([0.5, 0.5, 0. ])
     """

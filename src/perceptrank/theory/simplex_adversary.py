@@ -8,12 +8,10 @@ K/2 + √(K L + K²/4), K = h² U². For two documents that is what Theorem B al
 
 import numpy as np
 
-from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Features
 from perceptrank.measures import MeasureLike, parse
-from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole
-from perceptrank.theory.adversary import Game, Opponent, check_memory, ranking_of
+from perceptrank.theory.adversary import Game, Opponent, check_memory, play_rounds
 from perceptrank.theory.theorem import AnyComparator, Comparator, largest_lost, norm_and_loss
 
 
@@ -29,7 +27,7 @@ def simplex_rounds(
     n_documents : int
         Number of documents of a query, at least 2.
     margin : float > 0, optional
-        Margin of the stream, U = 1 / margin and L = 0; give this or `comparator`.
+        Margin of the stream; give this or `comparator`.
     comparator : Comparator or (U, L), optional
         Norm of a fixed ranker, and its cumulative surrogate.
 
@@ -59,8 +57,8 @@ def play_simplex(
 ) -> Game:
     """Play the game of the simplex: as many rounds as some ranker of norm U and surrogate L allows, each lost in full.
 
-    For two documents this is the minimax value: there are learners that cannot be made to lose more. The other
-    parameters are those of `simplex_rounds`.
+    No learner can avoid this loss; for two documents, some never lose more. The other parameters are those of
+    `simplex_rounds`.
 
     Parameters
     ----------
@@ -91,23 +89,15 @@ def play_simplex(
     check_memory(rounds, m, rounds * (m - 1), "choose a larger margin, a smaller comparator or fewer rounds")
     corners: Features = helmert(m).T * np.sqrt(m / (m - 1))
     X: Features = np.zeros((rounds, m, rounds, m - 1))
-    relevance, scores, masses = np.zeros((rounds, m)), np.empty((rounds, m)), np.zeros(rounds)
-    separator = np.empty((rounds, m - 1))
     for t in range(rounds):
         X[t, :, t] = radius * corners
-        query = X[t].reshape(m, -1)
-        order = ranking_of(ranker, query)
-        scores[t, order] = -np.arange(m)
-        relevance[t, order[-1]] = 1
-        separator[t] = corners[order[-1]] / np.sqrt(rounds)
-        masses[t] = bool(ranker.learn_one(query, relevance[t]))
-    stream = QueryStream.from_arrays(X.reshape(rounds * m, -1), relevance.ravel(), group=np.full(rounds, m))
-    values = recorded.per_query(scores.ravel(), stream.relevance, stream.offsets, 0)
+    trace, stream = play_rounds(ranker, X.reshape(rounds, m, -1), recorded, lambda order: int(order[-1]))
+    separator = corners[stream.relevance.reshape(rounds, m).argmax(axis=1)].ravel() / np.sqrt(rounds)
     best, loss = float(_height(radius, m) / np.sqrt(rounds)), float(norm_and_loss(margin, comparator)[1])
     lead = max(0.0, 1 - loss / rounds)
-    against = Comparator(lead / best, rounds * (1 - lead), separator.ravel() * (lead / best))
+    against = Comparator(lead / best, rounds * (1 - lead), separator * (lead / best))
     least = 1 - recorded(-np.arange(float(m)), np.arange(m) == m - 1)
-    return Game(Trace({recorded: values}, masses), stream, separator.ravel(), best, rounds * least, comparator=against)
+    return Game(trace, stream, separator, best, rounds * least, comparator=against)
 
 
 def _height(radius: float, n_documents: int) -> float:

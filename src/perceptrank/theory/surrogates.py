@@ -150,8 +150,7 @@ class Slam(_Hinge):
     in position p ≤ k its gain times 1 / log2(1 + p), normalised.
 
     For fixed weights phi is convex, and the sum of v_i (e_{K_i} - e_i) over documents whose hinge is positive is a
-    subgradient. With `class_order="score"` the weights of NDCG depend on the scores: `gradient` holds them fixed, as
-    the learners do, while `value` at other scores has other weights and is not convex across them.
+    subgradient. With `class_order="score"` the weights of NDCG depend on the scores, but `gradient` holds them fixed.
 
     Parameters
     ----------
@@ -190,9 +189,8 @@ class MaxPair(_Hinge):
 class LevelPair(_Hinge):
     """Level-pair: phi(s, R) = the largest max(0, (l_i - l_j) Delta + s_j - s_i) over pairs with R_i > R_j.
 
-    l_i is the number of grades in the query that are lower than R_i, so the required gap grows with the number of
-    grades between two documents. Subgradient: e_j - e_i of the first maximal pair. With two grades the value is that of
-    `MaxPair`.
+    l_i is the number of grades in the query that are lower than R_i: with two grades the value is that of `MaxPair`.
+    Subgradient: e_j - e_i of the first maximal pair.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Theorems as values: a learner's guarantee in words, in symbols and as a number.
 
-All upper bounds have the same shape. With a constant C that depends on the learner and the stream, and K = U² C, a
-learner loses at most L + K / 2 + √(K L + K² / 4) against every ranker u of norm U whose cumulative surrogate is L. On a
-stream that a unit vector ranks with margin γ, u = that vector / γ has L = 0, which leaves C / γ². If the margin counts
-only for documents that are not outranked, the bound is smaller: Theorem A', `largest_lost`.
+With a constant C that depends on the learner and the stream, and K = U² C, a learner loses at most L + K / 2 +
+√(K L + K² / 4) against every ranker of norm U whose cumulative surrogate is L. On a stream that a unit vector ranks
+with margin γ, that vector / γ has L = 0, which leaves C / γ². If the margin counts only for documents that are not
+outranked, the bound is smaller: Theorem A', `largest_lost`.
 """
 
 from dataclasses import dataclass, replace
@@ -63,35 +63,35 @@ class Theorem:
     factor, offset : float
         C = factor * size² + offset.
     splits : bool
-        True if the part of C beyond size², the margin's, is moved only by documents that are not outranked: Theorems A'
-        and C' of docs/theory/. The bound on the loss is then smaller than that on the weight moved.
+        True if the part of C beyond size², the margin's, is moved only by documents that are not outranked. The bound
+        on the loss is then smaller than that on the weight moved.
     multiple, extra : float
         The loss is at most multiple * the bound above + extra; 1 and 0 except for safe averaging. The largest weight of
         a query multiplies factor and extra.
     size : either "diameter" or "radius"
-        D, the largest distance of two differently graded documents of a query (or the bound 2R if D is unknown), or R,
-        the largest norm of a document.
+        D, the largest distance of two differently graded documents of a query (2R if unknown), or R, the largest norm
+        of a document.
     surrogate : str or None
         The surrogate of a comparator's loss L; None if the theorem only takes margins, or another loss.
     starts : bool
         True if the learner starts from weights w₁ that are not 0, which the bound depends on.
     cutoff : int or None
-        Margin, diameter and surrogate are about the pairs that `perceptrank.theory.margin` takes with this cut-off;
-        those of all pairs will do as well.
+        Margin, diameter and surrogate may be those of the pairs that `perceptrank.theory.margin` takes with this
+        cut-off.
     assumption : str
-        Condition of the statement. docs/theory/ has the proof, and says which bounds are tight.
+        Condition of the statement.
 
     Notes
     -----
     Arguments that mean the same in all methods:
 
-    - `diameter`, `radius`: those of the stream; give either, since the diameter is at most 2R.
+    - `diameter`, `radius`: those of the stream; give either.
     - `largest_weight`: largest weight of a query; losses of learner and comparator are then weighted sums.
     - `margin`, `comparator`: margin of a separable stream; or norm and cumulative surrogate of some fixed ranker, a
       `Comparator` or a pair. Give one of the two.
     - `start`: norm of the weights that the learner starts from, divided by the learning rate.
     - `product`: inner product of the comparator and these weights, divided by the learning rate; by default the worst.
-    - `share`: largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
+    - `share`: that of `bounds.largest_share`.
     - `by_radius`: write 4 R² in place of D².
     - `measure`: the measure that is learned.
 
@@ -246,8 +246,6 @@ def largest_lost(
     comparator's surrogate, base = U² D², price = U² 2 margin / rate, start = U |w₁| / rate, and p the product of u and
     w₁ / rate, by default the worst, -start. Without a price M = S.
 
-    Examples
-    --------
     >>> largest_lost(16.0, 0.0, 0.0), largest_lost(16.0, 32.0, 0.0), largest_lost(16.0, 0.0, 3.0)
     (16.0, 18.0, 21.583005244258363)
     """

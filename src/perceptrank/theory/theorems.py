@@ -31,9 +31,8 @@ def slam_as_in_the_paper(n_documents: int, weight_ratio: float) -> Theorem:
     """Bound the cumulative loss of Algorithm 2 with margin 1 at the rate 1 / C as the paper does, C = 4 m R² v_max.
 
     The rate is for a separable stream; the general form holds for the best rate in hindsight. m is the largest number
-    of documents of a query, or k for NDCG@k; v_max is `bounds.weight_ratio`. The paper's theorem has v_max outside the
-    root; it belongs under the root too. Not valid for weights that are shared inside a class (`class_order="mean"`)
-    with a cut-off: then more than k are positive.
+    of documents of a query, or k for NDCG@k; v_max is `bounds.weight_ratio`, which belongs under the paper's root too.
+    Not valid for `class_order="mean"` with a cut-off: then more than k weights are positive.
     """
     check_positive_whole("n_documents", n_documents)
     factor = 4 * n_documents * check_positive("weight_ratio", weight_ratio)
@@ -66,10 +65,7 @@ def listwise(relative_margin: float = 1.0, surrogate: str = "level-pair", *, spl
 
 
 def for_top(promised: Theorem, cutoff: int | None) -> Theorem:
-    """Restrict margin and diameter to pairs whose better document belongs in the first places, if there is a cut-off.
-
-    For learners that move no other pairs.
-    """
+    """Restrict margin and diameter to pairs whose better document belongs in the first places, with a cut-off."""
     if cutoff is None:
         return promised
     pairs = f"has margin γ on the pairs whose better document belongs in the first {cutoff} places"
@@ -80,23 +76,17 @@ def for_top(promised: Theorem, cutoff: int | None) -> Theorem:
 def safe_averaging(current: Theorem) -> Theorem:
     """Bound the loss of safe averaging, given the theorem about rankings by the current weights."""
     promised, bound = current.statement.split(" ≤ ")
-    bound, where = _split_off_symbols(bound)
+    bound, comma, where = bound.partition(", ")  # what the symbols are
     multiple, extra = 1 + MEAN_FACTOR, HEAD_START + 1
-    statement = f"{promised} ≤ {multiple:g} {bound} + {extra:g}{where}"
+    statement = f"{promised} ≤ {multiple:g} {bound} + {extra:g}{comma}{where}"
     assumption = current.assumption.removesuffix("; rankings by the current weights")
     return replace(current, statement=statement, multiple=multiple, extra=extra, assumption=assumption)
 
 
-def _split_off_symbols(statement: str) -> tuple[str, str]:
-    """Return the first bound of a statement, and the rest: what its symbols are, or what follows from it."""
-    statement, comma, where = statement.partition(", ")
-    return statement, comma + where
-
-
 def from_start(promised: Theorem) -> Theorem:
     """Bound the loss of a learner that starts from weights w₁ that are not 0, given its theorem for w₁ = 0."""
-    statement, where = _split_off_symbols(promised.statement)
-    return replace(promised, statement=f"{statement} + {2 * promised.multiple:g}|w₁|/(ηγ){where}", starts=True)
+    bound, comma, where = promised.statement.partition(", ")
+    return replace(promised, statement=f"{bound} + {2 * promised.multiple:g}|w₁|/(ηγ){comma}{where}", starts=True)
 
 
 def constrained(promised: Theorem) -> Theorem:

@@ -1,20 +1,18 @@
 """Swaps and shuffles: counts of places that a policy has drawn at random, whatever the documents are.
 
 Within the slot of a swap, or the first places of a shuffle, every place shows the same documents on average: its clicks
-are in proportion to its examination. Each policy needs a few sums per place, so any log can be streamed.
+are in proportion to its examination.
 """
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from perceptrank.clicks.bias.conditional import Cells
+from perceptrank.clicks.policies import KINDS, SHUFFLED, policy_kind
 from perceptrank.kernels.arrays import Bools, Floats, Ints
 from perceptrank.stream.texts import Texts
-
-_POLICY = re.compile(r"(?P<kind>fair-pairs|shuffle):(?P<number>[0-9]{1,9})")
 
 
 class Coin(NamedTuple):
@@ -67,14 +65,14 @@ def count_coins(
     counts: dict[Coin, CoinCounts] = {}
     n_known = 0
     for code, i in enumerate(first.tolist()):
-        match = _POLICY.fullmatch(policy[i])
-        if match is None or int(match["number"]) == 0:
+        kind, number = policy_kind(policy[i])
+        if kind > SHUFFLED:
             continue
         is_ours = codes == code
         n_known += int(is_ours.sum())
         rows = is_ours[impression]
-        number = np.cumsum(is_ours) - 1
-        at = number[impression[rows]], place[rows]
+        row_of = np.cumsum(is_ours) - 1
+        at = row_of[impression[rows]], place[rows]
         n, width = int(is_ours.sum()), int(place[rows].max(initial=0)) + 1
         shown, clicks = np.zeros((n, width), bool), np.zeros((n, width))
         shown[at], clicks[at] = True, clicked[rows]
@@ -82,7 +80,7 @@ def count_coins(
         if propensity is not None:
             chances[at] = propensity[rows]
         lengths = width - np.argmax(shown[:, ::-1], axis=1)
-        for coin, chosen in _coins(match["kind"], int(match["number"]), lengths):
+        for coin, chosen in _coins(KINDS[kind], number, lengths):
             counts = add_counts(counts, {coin: _count(coin, shown[chosen], clicks[chosen], chances[chosen])})
     return counts, n_known
 

@@ -5,9 +5,8 @@ Shown n_k times at place k it is clicked about n_k θ_k a times there. Given its
 
     p_k = n_k θ_k / Σ_j n_j θ_j   and   Σ_groups (c_k - c p_k) = 0   for each place k
 
-are the maximum of a concave likelihood, and hold on average whatever a is: no attractiveness is estimated, so it does
-not matter how seldom each document was seen. If all groups have two adjacent places, the solution is the chain of
-θ_{k+1} / θ_k = C_{k+1} / C_k, with variance 1/C_k + 1/C_{k+1} of the logarithm.
+are the maximum of a concave likelihood, and hold on average whatever a is. If all groups have two adjacent places, the
+solution is the chain of θ_{k+1} / θ_k = C_{k+1} / C_k, with variance 1/C_k + 1/C_{k+1} of the logarithm.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ def unseen(totals: Floats, place: int) -> str:
 def solve(cells: Cells) -> tuple[Floats, Floats, Floats]:
     """Maximize the likelihood by Newton's method; all places of the cells must be linked.
 
-    Returns the logarithms of examination, the clicks expected of each cell given those of its group, and the
+    Returns the logarithms of examination, the clicks of each cell less those expected given its group's, and the
     information on examination: places × places, each row adds up to 0.
     """
     places = np.unique(cells.place)
@@ -149,7 +148,7 @@ def solve(cells: Cells) -> tuple[Floats, Floats, Floats]:
         log_examination, value = log_examination + step, new_value
         if np.abs(step).max() < _TOLERANCE:
             break
-    return log_examination, expected, _information(cells, totals, expected)
+    return log_examination, cells.clicks - expected, _information(cells, totals, expected)
 
 
 def _likelihood(cells: Cells, totals: Floats, clicks: Floats, log_examination: Floats) -> tuple[float, Floats]:

@@ -1,8 +1,7 @@
 """Counts of documents at places: how often each document of a query was shown and clicked where.
 
-Queries and documents are numbers of 64 bits in place of texts: counts are kept without keeping names. The numbers are
-the same in every process, so that counts of several machines can be added up. Two of ten million documents share a
-number with a probability of 1 %; then they are counted as one document, which is harmless.
+Queries and documents are numbers of 64 bits in place of texts, the same in every process. Two of ten million documents
+share a number with a probability of 1 %; then they are counted as one document, which is harmless.
 """
 
 from __future__ import annotations

@@ -35,12 +35,7 @@ def sum_outer(clusters: Ints, places: Ints, residuals: Floats, n_places: int) ->
 
 def estimate_pairs(counts: DocumentCounts, totals: Floats) -> Estimate:
     """Estimate from documents seen at several places, all pairs of places at once; queries are clusters."""
-
-    def fit(cells: Cells) -> tuple[Floats, Floats, Floats]:
-        log_examination, expected, information = conditional.solve(cells)
-        return log_examination, cells.clicks - expected, information
-
-    return _estimate_documents(fit, counts, totals)
+    return _estimate_documents(conditional.solve, counts, totals)
 
 
 def _estimate_documents(
@@ -97,12 +92,10 @@ def estimate_pivot(counts: DocumentCounts, totals: Floats) -> Estimate:
 def estimate_em(counts: DocumentCounts, totals: Floats) -> Estimate:
     """Estimate examination and the attractiveness of each document that changed places; queries are clusters.
 
-    A document of attractiveness a at place k is clicked with probability p = θ_k a. The EM algorithm (Wang et al. 2018)
-    takes turns between the two, with P(examined | no click) = θ(1 - a) / (1 - θa) and P(attractive | no click) =
-    (1 - θ)a / (1 - θa). It needs thousands of rounds where clicks are rare, and is biased however many documents there
-    are, because it fits an attractiveness to each of them. Here it is a regression of ln p = ln θ_k + ln a, and takes a
-    few steps of Newton's method; Firth's correction, half a click per document that its places share in proportion to
-    their information, removes the first term of the bias.
+    The EM algorithm (Wang et al. 2018) takes turns between the two, needs thousands of rounds where clicks are rare,
+    and is biased, because it fits an attractiveness a to each document. Here it is a regression of ln p = ln θ_k + ln a
+    by a few steps of Newton's method; Firth's correction, half a click per document that its places share in proportion
+    to their information, removes the first term of the bias.
     """
     return _estimate_documents(_fit_em, counts, totals)
 

@@ -22,8 +22,7 @@ class PositionBias:
     Attributes
     ----------
     examination : array of shape (places,)
-        Probability that a document at this place is examined, divided by that at place 1; NaN where the log does not
-        tell it.
+        Probability that a document at this place is examined, divided by that at place 1; NaN if not identified.
     low, high : array of shape (places,)
         Bounds of the intervals; NaN where examination is.
     log_covariance : array of shape (places, places)
@@ -158,8 +157,6 @@ def _number(value: float) -> float | None:
 def _listed(places: list[int]) -> str:
     """Name places, runs of them by their ends.
 
-    Examples
-    --------
     >>> _listed([2]), _listed([2, 4, 5, 6])
     ('place 2', 'places 2, 4 to 6')
     """

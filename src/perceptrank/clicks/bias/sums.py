@@ -39,8 +39,8 @@ def position_bias(
     """Estimate how often users look at each place, relative to the first.
 
     A document of attractiveness a at place k is taken to be clicked with probability θ_k a. The examination θ_k can be
-    told from a only if something else than attractiveness has moved documents. Where nothing has, the result says that
-    a place is not identified, and why, instead of giving a number.
+    told from a only if something else than attractiveness has moved documents. Where nothing has, the result says why
+    a place is not identified.
 
     Parameters
     ----------
@@ -59,11 +59,10 @@ def position_bias(
             As "pairs", but each place only with place 1 (Mantel and Haenszel's ratio).
         "em"
             Estimates the attractiveness of each document that has changed places, too: the maximum of the likelihood
-            that the EM algorithm of Wang et al. (2018) climbs, with Firth's correction, as EM alone is biased if
-            documents were seen a few times. Its intervals are the narrowest where clicks are frequent.
+            that the EM algorithm of Wang et al. (2018) climbs, with Firth's correction for its bias. Its intervals are
+            the narrowest where clicks are frequent.
         "regression-em"
             The same, with attractiveness as a logistic function of the features, for documents that do not come back.
-            Its intervals hold if that is what attractiveness is.
         "auto"
             "swaps" or "pairs": where both identify the same places and agree, the one with the narrower intervals.
     places : int, optional
@@ -71,19 +70,14 @@ def position_bias(
     confidence : float
         Confidence level of each interval.
 
-    Returns
-    -------
-    PositionBias
-        Examination with intervals, which places are identified, and why others are not.
-
     Notes
     -----
     Intervals are normal for ln θ_k. Their variance is at least that of independent clicks, 1/C_k + 1/C_{k+1} for a
     swap; it is more where the clicks of an impression (swaps) or of a query (others) vary more than that.
 
     Swaps of neighbours link place 10 to place 1 by a chain of nine ratios, whose errors add up: documents that come
-    back (pairs), several rankers, or a shuffle of the first places tell more from the same number of impressions.
-    ``plackett-luce`` moves documents too, for "pairs"; it is not used by "swaps".
+    back (pairs), several rankers, or a shuffle of the first places tell more. ``plackett-luce`` moves documents too,
+    for "pairs"; it is not used by "swaps".
 
     Users who stop at the first good document, or trust the first places, do not follow this model. Then θ_k mixes their
     habits with the documents above: it is what a click at this place is worth on average in this log.
@@ -114,9 +108,8 @@ def position_bias(
 class PositionBiasSums:
     """Sums of a log, or of a part of it, that position bias is estimated from.
 
-    Those of several parts can be added; how a log is split makes no difference. For swaps they are a few numbers per
-    place. Other methods count each document of a query at each place where it was seen. Parameters are those of
-    `position_bias`.
+    Those of several parts can be added. For swaps they are a few numbers per place; other methods count each document
+    of a query at each place where it was seen. Parameters are those of `position_bias`.
 
     Examples
     --------
@@ -149,14 +142,15 @@ class PositionBiasSums:
         stream : QueryStream
             With the columns ``place`` and ``clicked``; ``policy`` for swaps, ``user_query`` and ``docid`` for others.
         """
-        place, _ = _required(stream)
-        size = max(1, _PART // int(place.max(initial=1).clip(1, MOST_PLACES)))
+        if stream.place is None or stream.clicked is None:
+            raise missing_columns(stream, "position bias", (PLACE, CLICKED))
+        size = max(1, _PART // int(stream.place.max(initial=1).clip(1, MOST_PLACES)))
         for start in range(0, stream.n_queries, size):
             self._add(stream[start : start + size])
 
     def _add(self, stream: QueryStream) -> None:
-        place, clicked = _required(stream)
-        limit = self.places or MOST_PLACES
+        columns: Mapping[str, Any] = stream.columns
+        place, clicked, limit = columns[PLACE], columns[CLICKED], self.places or MOST_PLACES
         rows = np.flatnonzero((place > 0) & (place <= limit))
         impression = np.repeat(np.arange(stream.n_queries), np.diff(stream.offsets))[rows]
         at, clicks = place[rows].astype(np.int64) - 1, np.asarray(clicked[rows], float)
@@ -164,7 +158,6 @@ class PositionBiasSums:
         self.n_far += 0 if self.places else int((place > limit).sum())
         self._shown = padded_sum(self._shown, np.bincount(at).astype(np.float64))
         self._clicks = padded_sum(self._clicks, np.bincount(at, clicks).astype(np.float64))
-        columns: Mapping[str, Any] = stream.columns
         if self.method in ("auto", "swaps") and "policy" in columns:
             chances = columns["propensity"][rows] if "propensity" in columns else None
             coins, n_random = count_coins(columns["policy"], impression, at, clicks, chances)
@@ -225,13 +218,7 @@ class PositionBiasSums:
             self.compact()
 
     def estimate(self, confidence: float = 0.95) -> PositionBias:
-        """Estimate position bias from the sums.
-
-        Parameters
-        ----------
-        confidence : float
-            Confidence level of each interval.
-        """
+        """Estimate position bias from the sums. Parameters are those of `position_bias`."""
         check_confidence(confidence)
         if self.n_impressions == 0:
             raise ValueError("there are no impressions to estimate position bias from")
@@ -281,12 +268,6 @@ class PositionBiasSums:
         if self.n_far:
             notes.append(f"{self.n_far:,} documents are not used: they were shown below place {MOST_PLACES}.")
         return notes
-
-
-def _required(stream: QueryStream) -> tuple[Any, Any]:
-    if stream.place is None or stream.clicked is None:
-        raise missing_columns(stream, "position bias", (PLACE, CLICKED))
-    return stream.place, stream.clicked
 
 
 def _query_keys(stream: QueryStream) -> Words:

@@ -119,9 +119,8 @@ def position_based_interval(
 ) -> tuple[Floats, Floats]:
     """Return the interval of a for each document.
 
-    `log_margin` is the largest error of the logarithm of the exposure Σ n_k θ_k that is to be expected; it is added to
-    both ends in logarithms, so that the coverage is at least the confidence for every position bias within it. Of
-    clicks that are not whole, the interval has room for the whole numbers below and above.
+    `log_margin`, the largest error of the logarithm of the exposure Σ n_k θ_k that is to be expected, is added to both
+    ends in logarithms. Of clicks that are not whole, the interval has room for the whole numbers below and above.
     """
     fewest, most = np.floor(clicks).astype(np.int64), np.ceil(clicks).astype(np.int64)
     tail, factor = (1.0 - confidence) / 2, np.exp(np.minimum(log_margin, _LARGEST))
@@ -133,8 +132,6 @@ def position_based_interval(
 def binomial_interval(clicks: Floats, shown: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return Clopper and Pearson's interval; of clicks that are not whole, see `position_based_interval`.
 
-    Examples
-    --------
     >>> low, high = binomial_interval(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.0, 0.025], [0.975, 1.0])

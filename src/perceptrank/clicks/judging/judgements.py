@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -41,10 +42,8 @@ _COLUMNS = (
 class Judgements:
     """Judgements of documents of queries, as clicks tell them; returned by `judgements`.
 
-    Arrays have one value for each document of each query that was shown: queries in the order of the log, the
-    documents of a query by their estimates.
-
-    Methods take:
+    Arrays have one value for each document of each query: queries in the order of the log, documents by their
+    estimates. Methods take:
 
     - `ratings`: "grade" or "estimate", what documents are rated by: those without one are left out;
     - `library`: library of a data frame, "pandas" or "polars".
@@ -62,8 +61,7 @@ class Judgements:
     clicks, shown : array
         Clicks and impressions in the log.
     exposure : array
-        How often the document was seen, by the model: the sum of the examination of its places, impressions not below
-        the last or the first click, expected clicks (COEC), or impressions.
+        How often the document was seen, by the model.
     smallest_place, largest_place : array of int
         Places at which it was shown.
     prior_share : array
@@ -71,7 +69,7 @@ class Judgements:
     identified : array of bool
         Whether the log tells anything about the document.
     reason : Texts
-        Why it is not identified; or what is left out, if some of its impressions are.
+        Why it is not identified; or which of its impressions are left out.
     model : str
         Model of clicks.
     thresholds : tuple of float
@@ -129,8 +127,7 @@ class Judgements:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict for each document of a query, with the columns of a file."""
-        columns = [getattr(self, name).tolist() for name in _COLUMNS]
-        for values in zip(*columns, strict=True):
+        for values in zip(*(getattr(self, name).tolist() for name in _COLUMNS), strict=True):
             yield dict(zip(_COLUMNS, values, strict=True))
 
     def rated(self, ratings: Ratings = "grade") -> list[tuple[str, str, float]]:
@@ -167,20 +164,11 @@ class Judgements:
         ----------
         features : QueryStream or iterable of QueryStream
             Streams with features and ``docid``. Their queries are told by ``user_query``, or by ``qid``; the log itself
-            will do, if it has features: those of a document are taken from its first impression.
+            will do, if it has features: those of a document are taken from its first impression. A warning says how
+            many judgements have no features.
         ratings : "grade" or "estimate"
             What becomes the relevance. Documents without a rating are left out: few have a grade, and most of those
             stood on top, so that learning from grades alone says little about the others.
-
-        Returns
-        -------
-        QueryStream
-            One query for each query of the judgements, in the order of the features.
-
-        Warns
-        -----
-        UserWarning
-            If judgements have no features: how many are left out.
         """
         rating = {(query, docid): value for query, docid, value in self.rated(ratings)}
         rows: list[AnyFeatures] = []
@@ -208,7 +196,7 @@ class Judgements:
         return QueryStream.from_arrays(concatenate_features(rows), grades, qid=qids, docids=docids, feature_names=names)
 
     def write(self, path: str | os.PathLike[str], to: Format | None = None, *, ratings: Ratings = "grade") -> int:
-        """Write the judgements to a file, atomically.
+        """Write the judgements to a file, atomically; return the number of documents that were written.
 
         Parameters
         ----------
@@ -216,32 +204,26 @@ class Judgements:
             ``.csv`` or ``.jsonl`` for all columns, which `read_table` takes with a table of features; ``.json`` for the
             workbench.
         to : "full", "quepid" or "workbench", optional
-            All columns; or what Quepid imports (CSV with query, docid and rating); or the body of a request that
-            imports judgements into OpenSearch's search relevance workbench. By default the suffix tells.
+            All columns; what Quepid imports (CSV with query, docid and rating); or the body of a request that imports
+            judgements into OpenSearch's search relevance workbench. By default the suffix tells.
         ratings : "grade" or "estimate"
             Rating in files for Quepid and the workbench. Documents without one are not written.
-
-        Returns
-        -------
-        int
-            Number of documents that were written.
         """
         to = format_for(path, to)
-        if to == "full":
-            rows = [{name: _number(value) for name, value in row.items()} for row in self.rows()]
-            is_json = Path(path).suffix.lower() in (".jsonl", ".ndjson")
-            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows) if is_json else _csv_lines(rows)
-            count = len(rows)
-        else:
-            rated = self.rated(ratings)
-            names = ("query", "docid", "rating")
-            quepid = (dict(zip(names, map(_number, row), strict=True)) for row in rated)
-            lines = _csv_lines(quepid) if to == "quepid" else _workbench(rated, Path(path).stem, self.model)
-            count = len(rated)
+        rated = [] if to == "full" else self.rated(ratings)
         with replaced_file(path) as file:
-            for line in lines:
-                file.write(line.encode("utf-8", "surrogateescape"))
-        return count
+            text = codecs.getwriter("utf-8")(file, "surrogateescape")
+            if to == "workbench":
+                text.write(_workbench(rated, Path(path).stem, self.model))
+            elif to == "quepid":
+                _write_csv(text, ("query", "docid", "rating"), rated)
+            elif Path(path).suffix.lower() in (".jsonl", ".ndjson"):
+                for row in self.rows():
+                    numbers = {name: _number(value) for name, value in row.items()}
+                    text.write(json.dumps(numbers, ensure_ascii=False) + "\n")
+            else:
+                _write_csv(text, _COLUMNS, (row.values() for row in self.rows()))
+        return len(self) if to == "full" else len(rated)
 
     def as_plain(self) -> dict[str, Any]:
         """Return a summary as dicts, lists, text and numbers, for JSON."""
@@ -277,21 +259,15 @@ def format_for(path: str | os.PathLike[str], to: Format | None = None) -> Format
     return _SUFFIXES[suffix]
 
 
-class _Returned:
-    write = str  # what is written to this file is returned
+def _write_csv(file: Any, names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write CSV whose lines end as Quepid expects, whatever the system."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(map(_text, row) for row in rows)
 
 
-def _csv_lines(rows: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Yield lines of CSV that end as Quepid expects, whatever the system."""
-    writer: Any = csv.writer(_Returned(), lineterminator="\n")
-    for number, row in enumerate(rows):
-        if number == 0:
-            yield writer.writerow(row)
-        yield writer.writerow(map(_text, row.values()))
-
-
-def _workbench(rated: list[tuple[str, str, float]], name: str, model: str) -> Iterable[str]:
-    """Yield the body of a request to import judgements: ratings are text there."""
+def _workbench(rated: list[tuple[str, str, float]], name: str, model: str) -> str:
+    """Return the body of a request to import judgements: ratings are text there."""
     queries = [
         {"query": query, "ratings": [{"docId": docid, "rating": str(_number(rating))} for _, docid, rating in rows]}
         for query, rows in groupby(rated, key=lambda row: row[0])
@@ -302,7 +278,7 @@ def _workbench(rated: list[tuple[str, str, float]], name: str, model: str) -> It
         "type": "IMPORT_JUDGMENT",
         "judgmentRatings": queries,
     }
-    yield json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
 
 
 def _number(value: Any) -> Any:
@@ -313,4 +289,5 @@ def _number(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
+    value = _number(value)
     return "" if value is None else str(value).lower() if isinstance(value, bool) else value

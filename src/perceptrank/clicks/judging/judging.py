@@ -45,32 +45,33 @@ def judgements(
     ----------
     streams : QueryStream, iterable of QueryStream, or JudgementSums
         Impressions: ``place``, ``clicked`` and ``docid`` per document. Impressions with the same ``user_query`` are of
-        one query; without it, each ``qid`` is a query. Each block is read once. Of clicks that are numbers between 0
-        and 1, the estimate takes the sum, and the interval has room for the whole numbers below and above it.
+        one query; without it, each ``qid`` is a query. Of clicks that are numbers between 0 and 1, the estimate takes
+        the sum, and the interval has room for the whole numbers below and above it.
     model : str
         "position"
-            A document at place k is clicked with probability θ_k a: the user looks at place k with probability θ_k, the
-            position bias, and clicks what is seen with probability a. Estimates a by (C + α) / (E + α + β), with C
-            clicks and the exposure E, the sum of θ_k over impressions. The interval is exact for this user: its
-            coverage is at least `confidence`, whatever a is. The error of an estimated position bias is added to it.
+            The user looks at place k with probability θ_k, the position bias, and clicks what is seen with probability
+            a. Estimates a by (C + α) / (E + α + β), with C clicks and the exposure E, the sum of θ_k over impressions.
+            The coverage of the interval is at least `confidence`, whatever a is; the error of an estimated position
+            bias is added to it.
         "dbn"
             The simplified dynamic Bayesian network (Chapelle and Zhang, 2009): users read from the top, click what
             attracts with probability a, and stop when satisfied with probability s. Estimates a s, with
             a = (clicks + α) / (shown at or above the last click + α + β), s = (last clicks + α) / (clicks + α + β).
-            Taking the last click for the end of reading makes a too large for users who read on.
+            For users who read on after the last click, a is too large.
         "cascade"
-            Users read from the top, click the first document that attracts, and stop. Later clicks are not counted.
+            Users read from the top, click the first document that attracts, and stop. Estimates (clicks + α) / (shown +
+            α + β), over impressions in which the document was not below the first click; later clicks do not count.
         "coec"
             Clicks over expected clicks, as OpenSearch's search-relevance plugin computes it, for comparison. All
             impressions of a document count as if they had been at the smallest place it ever had; places below 20 are
             left out, and place 20 is rated 0; there is no prior, no interval, and no upper bound. Expected clicks are
-            the click rate of a place, which is high where a ranker puts good documents, so that these are rated low.
+            the click rate of a place: where a ranker puts good documents, these are rated low.
         "ctr"
             Clicks divided by impressions, for comparison.
     bias : PositionBias or array of shape (places,), optional
         Examination of each place, for "position": as `position_bias` returns it, or probabilities that are known
         exactly, NaN where they are not. By default it is estimated from the same streams. Impressions at places that
-        are not identified are left out; a document that has no others is not identified.
+        are not identified are left out.
     prior : (float, float), optional
         α and β. By default they are fitted to the log: α + β is one number for all documents, which maximizes the
         likelihood of their clicks; α / (α + β) is the mean of documents that were shown at about the same place.
@@ -82,16 +83,6 @@ def judgements(
     progress : callable, optional
         Called with the number of documents of queries that have an interval, and their number.
 
-    Returns
-    -------
-    Judgements
-        A row for each document of each query that was shown.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, nothing was shown, or an argument is invalid.
-
     Notes
     -----
     Intervals do not use the prior: the estimate of a document that was seen seldom may lie outside its interval.
@@ -99,8 +90,7 @@ def judgements(
     Intervals hold for users who follow the model. Under users who stop at a good document, documents below it are seen
     less than the position bias says: with many impressions, intervals of "position" are then too narrow.
 
-    Memory is that of `JudgementSums`: it grows with the number of different (query, document, place), not with the
-    number of impressions.
+    Memory grows with the number of different (query, document, place), not with that of impressions.
 
     Examples
     --------
@@ -216,8 +206,6 @@ def _as_bias(bias: npt.ArrayLike) -> PositionBias:
 def find_grades(low: Floats, high: Floats, thresholds: Sequence[float]) -> Floats:
     """Return the band of each interval that lies in one, from 0 on; else NaN.
 
-    Examples
-    --------
     >>> find_grades(np.array([0.0, 0.1, 0.2]), np.array([0.1, 0.2, 1.0]), [0.2]).tolist()
     [0.0, nan, 1.0]
     """

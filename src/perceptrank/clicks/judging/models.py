@@ -37,10 +37,7 @@ class Estimates:
 def position_based(
     table: CountTable, prior: object, confidence: float, bias: PositionBias, progress: Progress | None
 ) -> Estimates:
-    """A document at place k is clicked with probability θ_k a.
-
-    The estimate of a is (C + α) / (E + α + β), with E = Σ θ_k over impressions.
-    """
+    """A document at place k is clicked with probability θ_k a; `judgements` describes all models."""
     n_pairs = int(table.pair[-1]) + 1
     is_known = table.place <= len(bias.examination)
     is_known[is_known] = bias.identified[table.place[is_known] - 1]
@@ -68,11 +65,7 @@ def position_based(
 
 
 def cascade(table: CountTable, prior: object, confidence: float) -> Estimates:
-    """The user clicks the first document that attracts, and stops.
-
-    The estimate is (clicks + α) / (shown + α + β), over impressions in which the document was not below the first
-    click. Later clicks are not counted.
-    """
+    """The user clicks the first document that attracts, and stops; later clicks are not counted."""
     seen, clicks = table.per_pair(table.above_first), table.per_pair(table.first)
     reason = ["" if n else "never shown at or above the first click" for n in seen]
     interval = binomial_interval(clicks, seen, confidence)
@@ -80,11 +73,9 @@ def cascade(table: CountTable, prior: object, confidence: float) -> Estimates:
 
 
 def simplified_dbn(table: CountTable, prior: object, confidence: float) -> Estimates:
-    """The user clicks what attracts, with probability a, and stops when satisfied, with probability s.
+    """The user clicks what attracts, and stops when satisfied; without a click, all documents were seen.
 
-    The estimate is a s, with a = (clicks + α) / (shown at or above the last click + α + β) and
-    s = (last clicks + α) / (clicks + α + β); without a click, all documents were seen. The interval is the product of
-    two, each with half the error.
+    The interval is the product of two, each with half the error.
     """
     seen, clicks = table.per_pair(table.above_last), table.per_pair(table.clicks)
     last, place = table.per_pair(table.last), _mean_place(table)
@@ -103,13 +94,7 @@ def ctr(table: CountTable, *_: object) -> Estimates:
 
 
 def coec(table: CountTable, *_: object) -> Estimates:
-    """Clicks over expected clicks, as OpenSearch's search-relevance plugin computes it.
-
-    For comparison only: all impressions count as if they had been at the smallest place ever, events below place 20
-    are left out and place 20 itself is rated 0, there is no prior and no interval, and the number has no upper bound.
-    Also computed right it divides by the place's click rate, which is high where a good ranker puts good documents: it
-    tells how a document compares with its neighbours.
-    """
+    """Clicks over expected clicks, as OpenSearch's search-relevance plugin computes it: for comparison only."""
     kept = table.place <= MAX_RANK
     shown, clicks = np.where(kept, table.shown, 0.0), np.where(kept, table.clicks, 0.0)
     at = np.minimum(table.place, MAX_RANK + 1)
@@ -204,12 +189,9 @@ class Prior(NamedTuple):
 def fit_prior(clicks: Floats, exposure: Floats, place: Floats) -> Prior:
     """Fit priors to all documents of a log: one strength for all, and one mean for those shown at about one place.
 
-    A ranker puts its best documents first, so documents that were shown lower are worse on average. The mean of a place
-    is the clicks of documents whose mean place it is, divided by their exposure. The strength s maximizes the
-    likelihood of all clicks, if each document's clicks are Poisson with mean a E and a has a gamma distribution with
-    this mean and shape s times the mean.
-
-    `clicks` and `exposure` are C and E of each document, `place` is its mean place.
+    The mean of a place is the clicks of documents whose mean place it is, divided by their exposure. The strength s
+    maximizes the likelihood of all clicks, if each document's clicks are Poisson with mean a E and a has a gamma
+    distribution with this mean and shape s times the mean.
     """
     groups = np.unique(np.rint(place), return_inverse=True)[1]
     overall = (clicks.sum() + 0.5) / (exposure.sum() + 1.0)

@@ -44,11 +44,10 @@ class CountTable(NamedTuple):
 
 
 class JudgementSums:
-    """Sums of a log, or of a part of it, from which judgements are made.
+    """Sums of a log, or of a part of it, from which judgements are made; those of several parts can be added.
 
-    Sums of several parts can be added; how a log is split makes no difference to them. They take about 80 bytes for
-    each place at which a document of a query was shown, and the text of each query and each document id once, however
-    many impressions there are.
+    They take about 80 bytes for each place at which a document of a query was shown, and the text of each query and
+    each document id once, however many impressions there are.
 
     Attributes
     ----------
@@ -142,10 +141,7 @@ class JudgementSums:
             self.compact()
 
     def table(self) -> CountTable:
-        """Return the counts by query, document and place; queries and documents by their number.
-
-        Queries come in the order in which they were first seen, and so do documents.
-        """
+        """Return the counts by query, document and place; queries and documents by their number, as first seen."""
         self.compact()
         return self._tables[0]
 

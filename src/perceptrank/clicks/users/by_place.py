@@ -83,18 +83,15 @@ class BrowsingUser(User):
 def position_based(examination: Sequence[float], *, attraction: Sequence[float] | None = None) -> User:
     """Return a user of the position-based model: the probability of a click is examination times attraction.
 
+    Craswell et al., "An experimental comparison of click position-bias models", WSDM 2008.
+
     Parameters
     ----------
     examination : sequence of float
         Probability that each place is examined, from the first.
     attraction : sequence of float, optional
         Probability of a click on an examined document, by grade: 0, 1, …. By default ``0.1 + 0.9 (2^g - 1) / 15`` for
-        grades g from 0 to 4.
-
-    References
-    ----------
-    Craswell et al., "An experimental comparison of click position-bias models", WSDM 2008; the default attraction is
-    that of Ai et al., "Unbiased Learning to Rank with Unbiased Propensity Estimation", SIGIR 2018.
+        grades g from 0 to 4, that of Ai et al., SIGIR 2018.
 
     Examples
     --------
@@ -114,9 +111,10 @@ def trust_bias(
 ) -> User:
     """Return a user who examines by place, and misjudges what is examined, more so where the ranking is trusted.
 
-    A document appears relevant with the probability of its attraction, a. If it is examined, the user clicks it with
-    probability `trust` if it is relevant, and `mistake` if not. The probability of a click is thus affine in a:
+    A document appears relevant with the probability of its attraction, a, so the probability of a click is
     ``examination (trust - mistake) a + examination mistake``. The other parameters are those of `position_based`.
+    Agarwal et al., "Addressing Trust Bias for Unbiased Learning-to-Rank", WWW 2019; Vardasbi, Oosterhuis & de Rijke,
+    "When Inverse Propensity Scoring does not Work", CIKM 2020.
 
     Parameters
     ----------
@@ -124,11 +122,6 @@ def trust_bias(
         Probability of a click on a relevant document that is examined, by place.
     mistake : sequence of float
         Probability of a click on another document that is examined, by place.
-
-    References
-    ----------
-    Agarwal et al., "Addressing Trust Bias for Unbiased Learning-to-Rank", WWW 2019; Vardasbi, Oosterhuis & de Rijke,
-    "When Inverse Propensity Scoring does not Work", CIKM 2020.
 
     Examples
     --------
@@ -145,6 +138,7 @@ def trust_bias(
 def ubm(examination: Sequence[npt.ArrayLike], *, attraction: Sequence[float] | None = None) -> User:
     """Return a user of the user browsing model: examination depends on the place and on the last place clicked.
 
+    Dupret & Piwowarski, "A user browsing model to predict search engine click data from past observations", SIGIR 2008.
     The other parameters are those of `position_based`.
 
     Parameters
@@ -152,10 +146,6 @@ def ubm(examination: Sequence[npt.ArrayLike], *, attraction: Sequence[float] | N
     examination : sequence of sequences of float
         Row k, from 1, has the probabilities that place k is examined, if none of those above was clicked, and if the
         last one that was clicked is place 1, 2, …, k - 1: k probabilities.
-
-    References
-    ----------
-    Dupret & Piwowarski, "A user browsing model to predict search engine click data from past observations", SIGIR 2008.
 
     Examples
     --------

@@ -10,9 +10,8 @@ from perceptrank.kernels.arrays import Bools, Floats
 from perceptrank.stream.validation import ParameterError, check_choice
 
 STOPS = ("click", "any")
-# Probabilities of a click and of stopping by grade, for 5, 3 and 2 grades. Those of the first three users are of
-# Oosterhuis & de Rijke, "Differentiable Unbiased Online Learning to Rank" (CIKM 2018), Table 1; those of the almost
-# random user, and of binary grades, of the authors' code, HarrieO/OnlineLearningToRank, utils/clicks.py.
+# Probabilities of a click and of stopping by grade, for 5, 3 and 2 grades: Table 1 of the paper that `user` names. For
+# the almost random user and binary grades, they are of its code.
 CASCADES: dict[str, dict[int, tuple[Shares, Shares]]] = {
     "perfect": {
         5: ((0.0, 0.2, 0.4, 0.8, 1.0), (0.0, 0.0, 0.0, 0.0, 0.0)),
@@ -69,9 +68,7 @@ class ScanningUser(User):
 
 
 def user(name: str, *, grades: int = 5, stop: str = "click") -> User:
-    """Return a cascade user of the literature by name.
-
-    The user scans the list from the top, clicks with a probability that depends on the grade, and may stop.
+    """Return a user by name, who scans the list from the top, clicks by grade, and may stop.
 
     Parameters
     ----------
@@ -90,19 +87,13 @@ def user(name: str, *, grades: int = 5, stop: str = "click") -> User:
     - informational: .4 .6 .7 .8 .9 (.1 .2 .3 .4 .5) and .4 .7 .9 (.1 .3 .5),
     - almost-random: .4 .45 .5 .55 .6 (.5) and .4 .5 .6 (.5).
 
-    For grades 0 and 1, they are the first and the last of these.
-
-    References
-    ----------
-    Oosterhuis & de Rijke, "Differentiable Unbiased Online Learning to Rank", CIKM 2018, and its code, from which the
-    almost random user is taken: github.com/HarrieO/OnlineLearningToRank, utils/clicks.py.
+    For grades 0 and 1, they are the first and the last of these. From Oosterhuis & de Rijke, "Differentiable Unbiased
+    Online Learning to Rank", CIKM 2018, and its code: github.com/HarrieO/OnlineLearningToRank, utils/clicks.py.
 
     Examples
     --------
     >>> user("navigational", grades=3).probabilities([2, 2]).round(4)
     array([0.95  , 0.1378])
-    >>> user("navigational", grades=3, stop="any").probabilities([2, 2]).round(4)
-    array([0.95 , 0.095])
     """
     check_choice("name", name, CASCADES)
     if grades not in CASCADES[name]:
@@ -138,7 +129,8 @@ def dbn(attraction: Sequence[float], satisfaction: Sequence[float], *, continuat
     """Return a user of the dynamic Bayesian network model.
 
     The user scans the list from the top and clicks what attracts. A clicked document may satisfy the user, who then
-    stops; otherwise, as after each document that is not clicked, the user continues with a fixed probability.
+    stops; otherwise, as after each document that is not clicked, the user continues with a fixed probability. Chapelle
+    & Zhang, "A Dynamic Bayesian Network Click Model for Web Search Ranking", WWW 2009.
 
     Parameters
     ----------
@@ -148,10 +140,6 @@ def dbn(attraction: Sequence[float], satisfaction: Sequence[float], *, continuat
         Probability that a clicked document satisfies, by grade.
     continuation : float
         Probability that a user who is not satisfied goes on; 1 is the simplified model.
-
-    References
-    ----------
-    Chapelle & Zhang, "A Dynamic Bayesian Network Click Model for Web Search Ranking", WWW 2009.
 
     Examples
     --------

@@ -35,8 +35,8 @@ class Response(NamedTuple):
 class User(ABC):
     """A simulated user, made by `user`, `cascade`, `position_based`, `trust_bias`, `dbn`, `ubm` and others.
 
-    Methods take the grades of a list in the order shown. A matrix holds several lists, one per row, padded with NaN:
-    the same random numbers are used as for one list after the other, so the results are the same too. They take:
+    Methods take the grades of a list in the order shown. A matrix holds several lists, one per row, padded with NaN;
+    results are the same as for one list after the other. They take:
 
     - `grades`: array of shape (places,) or (lists, places);
     - `rng`: numpy.random.Generator.
