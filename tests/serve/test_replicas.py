@@ -138,9 +138,9 @@ def test_changes_are_refused_and_answers_need_a_primary(tmp_path):
         for change in (replica.roll_back(1), replica.promote(pr.SlamPerceptron()), replica.remove_challenger("a")):
             with pytest.raises(ReadOnlyError, match=f"replica of {tmp_path}; ask the primary"):
                 change.result()
-        with pytest.raises(LearningOffError, match=r"knows no primary.*--primary URL"):
+        with pytest.raises(LearningOffError, match=r"has no primary.*--primary URL"):
             replica.learn(*query(0), event_id="a").result()
-        with pytest.raises(LearningOffError, match="knows no primary"):
+        with pytest.raises(LearningOffError, match="has no primary"):
             replica.owner_of(service.ranker("default").rank(query(0)[0]).ranking_id)
         assert service.ranker("default").current.version == 1
 

@@ -71,9 +71,9 @@ def spark_shards(frame: Any, shards: int | None, *, assume_grouped: bool, option
 
 
 def _shuffled(frame: Any, qid: str, *n: int) -> Any:
-    """Return a frame whose queries are in one partition each, in an order that the rows alone decide.
+    """Return a frame with each query in one partition: queries sorted by id, documents by a hash of their row.
 
-    It is that of the ids, and in a query that of a hash of all that a row has: to Spark itself rows have no order.
+    Spark itself gives rows no order.
     """
     from pyspark.sql.functions import xxhash64
 

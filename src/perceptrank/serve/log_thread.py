@@ -92,7 +92,7 @@ class LogThread:
             self._warn(message)
 
     def _warn(self, message: str) -> None:
-        """Tell of a problem at once: the start may fail later on, and the next one finds it mended."""
+        """Report a problem at once: the start may fail later on, and the next one finds it mended."""
         self.messages.append(message)
         logger.warning(message, extra={"fields": {"ranker": self._folder.name}})
 
@@ -159,7 +159,7 @@ class LogThread:
         return current if ahead is None else self._continue_from(ahead, current, end)
 
     def _find_loss(self, end: int) -> None:
-        """Tell of entries that were acknowledged and are gone, though the log looks whole; raise if all are."""
+        """Report entries that were acknowledged and are gone, though the log looks whole; raise if all are."""
         sequence, link = last_acknowledged(self._folder)
         if self.log.link_of(sequence) == link:
             return

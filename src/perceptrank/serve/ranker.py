@@ -324,7 +324,7 @@ class ServedRanker:
         event_id: str | None = None,
         together: list[Answer] | None = None,
     ) -> Future[Acknowledgement]:
-        """Take the clicks on a ranking that was shown; none is an answer too."""
+        """Take the clicks on a ranking that was shown; an empty list is an answer, too."""
         with self._answering:
             if self._is_stopping:
                 raise OverloadedError("the service is stopping", "send it again once it has started")

@@ -107,4 +107,4 @@ def find_primary(folder: Path) -> Peer:
         return msgspec.json.decode((folder / _FILE).read_bytes(), type=Peer)
     except (OSError, msgspec.DecodeError):
         advice = f"start the primary of {folder} on this machine, or name it with --primary URL; {AGAIN}"
-        raise LearningOffError("this replica knows no primary that takes answers", advice) from None
+        raise LearningOffError("this replica has no primary that takes answers", advice) from None
