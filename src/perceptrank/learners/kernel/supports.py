@@ -178,10 +178,9 @@ class KernelModel(Model):
         Width of the kernel, 0 while it is not known.
     center : array
         The document that others are moved by, so that distances of such as are far from 0 keep their digits.
-    spent, shrunk : float
-        Of the Forgetron: what removals have cost, and the sum of the logarithms by which all was shrunk.
-    lost : float
-        The sum of the lengths, in the space of the kernel, of what merging or the Forgetron took from the function.
+    spent, shrunk, lost : float
+        Of the Forgetron: what removals have cost, and the sum of the logarithms by which all was shrunk. Of it and of
+        merging: the sum of the lengths, in the space of the kernel, of what was taken from the function.
     removals, fewest : int
         Number of units removed, and the smallest number of units that there were to choose from.
     """
