@@ -25,8 +25,7 @@ _SHARED = {"squares", "faded"}  # arrays that every pass has, in the squares and
 class CompiledLearner(Learner):
     """A learner that hands blocks of queries to a compiled pass.
 
-    A subclass names its pass, and says with which settings it is called. See
-    docs/learners/your-own.md for a complete one.
+    A subclass names its pass, and says with which settings it is called: see docs/learners/your-own.md.
 
     Attributes
     ----------

@@ -26,13 +26,11 @@ class FixedRanker(Learner):
     Parameters
     ----------
     initial_weights : mapping from features to weights, or vector
-        The weights: by name, or by number of column, of features as they are, those that are
-        not named having 0; or a vector with one for each feature after the transforms. By name, the features are found
-        in any data that has them, in whatever order.
+        The weights: by name, or by number of column, of features as they are, 0 for those that are not named; or a
+        vector with one for each feature after the transforms. By name, features are found wherever the data has them.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first; they do not learn either. With weights by feature, they must multiply
-        features by fixed numbers, as a frozen standardizer does; scores are then those of features as they are, up to
-        a constant.
+        features by fixed numbers, as a frozen standardizer does; scores are those without it, up to a constant.
 
     Examples
     --------

@@ -11,14 +11,11 @@ from perceptrank.transforms.trees.tree_leaves import TreeLeaves
 def forest_of(ranker: Learner) -> Forest:
     """Return the forest that scores as a ranker does whose only transform is `TreeLeaves`: leaves have its weights.
 
+    Raises `ValueError` if it has other transforms, or does not rank by one vector of weights yet.
+
     Parameters
     ----------
     ranker : Learner
-
-    Raises
-    ------
-    ValueError
-        If it has other transforms, or does not rank by one vector of weights yet.
 
     Examples
     --------

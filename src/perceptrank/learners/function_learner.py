@@ -25,7 +25,6 @@ class FunctionModel(Model):
 
     @property
     def is_linear(self) -> bool:
-        """False: it ranks by a function."""
         return False
 
     @property
@@ -39,7 +38,6 @@ class FunctionModel(Model):
         return {name: read_only(values) for name, values in self.more.items()}
 
     def linear_scores(self, X: AnyFeatures, names: tuple[str, ...] | None = None, *, current: bool = False) -> Floats:
-        """Return the scores of transformed features; names are for an error."""
         if not are_finite(X):
             raise bad_feature(X, 0, names)
         if not self.has_begun:
@@ -64,9 +62,8 @@ class FunctionLearner(Learner):
     """A learner that ranks by a function of named arrays, which it changes query by query.
 
     A subclass has an `algorithm` name, and says what the arrays are in the beginning (`start`), how documents are
-    scored by them (`function`, a static method), and what a query changes (`update`). It inherits transforms, model
-    files, traces, `learn_one`, the service and scikit-learn's protocol; see docs/learners/your-own.md. Parameters are
-    declared like those of a `NumpyLearner`. Such a model is not exported to engines, nor mixed over shards.
+    scored by them (`function`, a static method), and what a query changes (`update`); see docs/learners/your-own.md.
+    Such a model is not exported to engines, nor mixed over shards.
 
     Examples
     --------
@@ -140,8 +137,7 @@ class FunctionLearner(Learner):
     def arrays_(self) -> dict[str, Any]:
         """The arrays that were learned, by name, read-only; `AttributeError` before learning."""
         model: Any = self._model.require_learned()
-        arrays: dict[str, Any] = model.arrays
-        return arrays
+        return model.arrays
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         return {name: np.array(values, dtype=np.float64) for name, values in self.start(n_features).items()}

@@ -30,7 +30,7 @@ from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
 from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
-from perceptrank.learners.tally import CHANGES, ROUNDS, UPDATES
+from perceptrank.learners.tally import CHANGES
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks, block_of_frame
 from perceptrank.stream.columns import QID
@@ -57,8 +57,8 @@ def _place(name: str) -> int:
 class Learner(Estimator):
     """A linear ranker that learns online: score = features . weights.
 
-    Base class of all learners. To write one, derive from `NumpyLearner` or `CompiledLearner`. Parameters are declared
-    as those of a dataclass are, and the constructor is made of them. Those below mean the same wherever they are taken.
+    Base class of all learners. To write one, derive from `NumpyLearner` or `CompiledLearner`. The constructor is made
+    of the parameters, declared as those of a dataclass. Those below mean the same in all learners that take them.
 
     Parameters
     ----------
@@ -114,13 +114,12 @@ class Learner(Estimator):
     Arguments that mean the same in all methods:
 
     - `X`: documents, an array of shape (documents, features), a sparse matrix or a data frame.
-    - `stream`: a `QueryStream`, or a data frame with the columns that `QueryStream.from_frame` reads; to learn from,
-      also an iterable of them.
+    - `stream`: a `QueryStream`, or a data frame as `QueryStream.from_frame` reads; to learn from, also several of them.
     - `qid`, `group`: query of each document, or number of documents of each query. Without them, X is one query.
     - `model`: a `Model` of a learner with the same settings.
     - `document`: what `as_document` returned.
-    - `margin`, `comparator`: margin of a separable stream, or of any unit vector on it; or norm and cumulative
-      surrogate of some fixed ranker, a `Comparator` or a pair. Give one of the two.
+    - `margin`, `comparator`: margin of a separable stream; or norm and cumulative surrogate of some fixed ranker, a
+      `Comparator` or a pair. Give one of the two.
     - `diameter`, `radius`: those of the stream; give either, since 2R bounds the diameter if that is unknown.
     - `n_documents`: most documents of a query, if known. Bounds are then smaller, as one ranking of m documents loses
       at most 1 - 1 / m in AP and 1 - 1 / log2(1 + m) in NDCG (without a cut-off before m).
@@ -257,10 +256,10 @@ class Learner(Estimator):
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
         """Learn from a stream in one pass: rank each query, record the measures, then learn from its grades.
 
-        Queries are learned in their order. If they have weights, these scale what is learned from each of them
-        (docs/learners/inputs.md says how), and the trace's means are weighted. An error in one of several blocks does
-        not undo those before it. Other threads see the state before the call until it returns; if they learn too, they
-        wait. Warns if, the first time, features differ so much in spread that the largest decide alone.
+        Query weights scale what is learned from each query (docs/learners/inputs.md says how), and weight the means of
+        the trace. An error in one of several blocks does not undo those before it. Other threads see the state before
+        the call until it returns; if they learn too, they wait. Warns if, at first, features differ so much in spread
+        that the largest decide alone.
 
         Parameters
         ----------
@@ -329,11 +328,10 @@ class Learner(Estimator):
     ) -> float:
         """Return the upper bound on the loss by the learner's theorem, see `perceptrank.theory.Theorem`.
 
-        The theorem applies to rankings by the current weights, not by their mean, except for `ListwisePerceptron`,
-        which chooses between the two: its theorem depends on `average`. If weights are constrained, margin and
-        comparator must be those of a ranker that satisfies the constraints. If the learner starts from weights that are
-        not 0, a `Comparator` with its `ranker` has a smaller bound than its norm and loss alone, the closer its
-        direction is to that of the start.
+        The theorem is about rankings by the current weights, not by their mean; that of `ListwisePerceptron`, which
+        chooses between the two, depends on `average`. If weights are constrained, margin and comparator must be those
+        of a ranker that satisfies the constraints. For a learner that starts from weights other than 0, a `Comparator`
+        with its `ranker` gives a smaller bound, the closer its direction is to that of the start.
 
         Parameters
         ----------
@@ -379,11 +377,10 @@ class Learner(Estimator):
           `ListwisePerceptron` with `average`.
 
         S, the weight moved in all rounds, is at least the cumulative loss of rankings by the current weights; the least
-        of S and what the theorem says about that loss is `loss_bound`. The bounds apply to transformed features. If
-        settings other than `average` have changed since learning began, there are none. If queries have weights, S, the
-        losses and the longest step are weighted, and a comparator's loss must be. If shards were learned side by side
-        (`perceptrank.distributed`), S and the losses of each count by its weight in the mixture, and so must a
-        comparator's loss: Theorem D.
+        of S and what the theorem says about that loss is `loss_bound`. The bounds apply to transformed features, and
+        there are none if settings other than `average` have changed since learning began. With query weights, S, the
+        losses and the longest step are weighted, and so must be a comparator's loss. If shards were learned side by
+        side (`perceptrank.distributed`), all these count by the weight of the shard in the mixture: Theorem D.
         """
         from perceptrank.theory.guarantees import certificate
 
@@ -439,12 +436,11 @@ class Learner(Estimator):
 
     @property
     def coef_(self) -> Floats:
-        """The weights that `predict` uses, read-only.
+        """The weights that `predict` uses, of features after `transforms_`; read-only.
 
-        If averaging, they are the mean of all iterates after the first, otherwise the current one. They are weights of
-        the features after `transforms_`: of z-scores and normal scores with "auto", of standardised features with
-        "running". `perceptrank.deploy.explain` says what they mean, and `perceptrank.deploy.fold` makes weights of raw
-        features of them where that is possible.
+        If averaging, they are the mean of all iterates after the first, otherwise the current one.
+        `perceptrank.deploy.explain` says what they mean, and `perceptrank.deploy.fold` makes weights of raw features of
+        them where that is possible.
         """
         return fixed_copy(self._model.require_learned().coefficients)
 
@@ -469,14 +465,12 @@ class Learner(Estimator):
     @property
     def n_rounds(self) -> int:
         """Number of rounds: queries, or documents for a learner that takes them one by one."""
-        model = self._model
-        return int(model.tally[ROUNDS]) if model.has_begun else 0
+        return self._model.counts.rounds
 
     @property
     def n_updates(self) -> int:
         """Number of rounds with an update."""
-        model = self._model
-        return int(model.tally[UPDATES]) if model.has_begun else 0
+        return self._model.counts.updates
 
     @property
     def transforms_(self) -> list[Transform]:
@@ -501,10 +495,8 @@ class Learner(Estimator):
 
         Parameters
         ----------
-        mixture : Model
-            The mean, to be changed.
-        before : Model
-            The model that all shards began with.
+        mixture, before : Model
+            The mean, to be changed, and the model that all shards began with.
         after : sequence of Model
             What shards have learned.
         """
@@ -515,7 +507,7 @@ class Learner(Estimator):
         Parameters
         ----------
         path : str or Path
-            The file; one of that name is replaced. If it cannot be written, that one is left as it was.
+            The file; it is replaced as a whole, or left as it was.
         """
         write_model(path, self.as_document())
 

@@ -63,16 +63,15 @@ def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: 
     if len(stream) == 0:
         raise ValueError("the stream has no queries")
     is_graded = RELEVANCE in stream.columns
+    if not is_graded and not takes_clicks(learner):
+        raise missing_columns(stream, learner.name, (RELEVANCE,))
+    if not is_graded and recorded:
+        raise ValueError(
+            f"{recorded[0]} needs the column 'relevance', and this log of clicks has no grades: learn without "
+            "`measures`, and compare models by clicks with `evaluate`"
+        )
     if recorded is None:
         recorded = [measure_of(learner)] if is_graded else []
-    if takes_clicks(learner):
-        if recorded and not is_graded:
-            raise ValueError(
-                f"{recorded[0]} needs the column 'relevance', and this log of clicks has no grades: learn without "
-                "`measures`, and compare models by clicks with `evaluate`"
-            )
-    elif not is_graded:
-        raise missing_columns(stream, learner.name, (RELEVANCE,))
     if not stream.n_features:
         raise ValueError(f"{learner.name} needs features, and the stream has none")
     model.check_features(stream.n_features, stream.feature_names)
@@ -189,9 +188,9 @@ def check_weights(learner: Learner, model: Model, weights: Floats) -> None:
             f"{learner.name} takes no query weights, as {learner.without_query_weights}: all must be 1, got "
             f"{weights[weights != 1.0][0]}; with_query_weights(None) leaves those of a stream out"
         )
-    bad = (weights > LARGEST_QUERY_WEIGHT) | ((weights < 1 / LARGEST_QUERY_WEIGHT) & (weights != 0.0))
+    smallest = 1 / LARGEST_QUERY_WEIGHT
+    bad = (weights > LARGEST_QUERY_WEIGHT) | ((weights < smallest) & (weights != 0.0))
     if bad.any():
-        smallest = 1 / LARGEST_QUERY_WEIGHT
         raise ValueError(
             f"query_weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}"
         )
@@ -271,11 +270,9 @@ def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = Fal
     """Initialise a model for so many features, before the transforms, and tell whether those are sparse."""
     makers = [transform for transform in model.transforms if transform.makes_sparse]
     if (sparse or makers) and not accepts_sparse(learner, model):
-        what = (
-            "got sparse ones; to_dense() makes a stream dense"
-            if sparse
-            else f"its transform {makers[0]!r} makes sparse ones"
-        )
+        what = "got sparse ones; to_dense() makes a stream dense"
+        if not sparse:
+            what = f"its transform {makers[0]!r} makes sparse ones"
         raise TypeError(f"{learner.name} learns from dense features only, {what}")
     if sparse:
         model.transforms = sparse_transforms(learner._own_transform())
@@ -304,10 +301,7 @@ def ready_model(
     sparse: bool = False,
     model: Model | None = None,
 ) -> Model:
-    """Return the model that ranks these features: if nothing was learned, that of the learner's initial weights.
-
-    Without a number of features, they are those that the initial weights name, if they do.
-    """
+    """Return the model that ranks these features, by default those that initial weights name; it may not have begun."""
     model = learner.model if model is None else model
     if n_features is None:
         names = model.beginning.features
@@ -354,11 +348,8 @@ def warn_of_spreads(stream: QueryStream) -> None:
 def magnitudes(X: SparseFeatures) -> Floats:
     """Return the root mean squares of the non-zeros of features that have several: one says little about a scale."""
     chosen = slice(X.starts[0], X.starts[-1])
-    columns = X.indices[chosen]
-    keys = np.sort(columns.astype(np.int64) << 32 | np.arange(len(columns)))  # much faster than `argsort`
-    starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
-    counts = np.diff(starts, append=len(keys))
-    squares = np.add.reduceat(X.values[chosen][keys & 0xFFFFFFFF] ** 2, starts)
+    _, feature, counts = np.unique(X.indices[chosen], return_inverse=True, return_counts=True)
+    squares = np.bincount(feature, X.values[chosen] ** 2, len(counts))
     return np.sqrt((squares / counts)[counts >= _FEWEST])
 
 

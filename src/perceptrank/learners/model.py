@@ -72,17 +72,7 @@ _WEIGHTS = {"weight_of_rounds": ROUND_WEIGHT, "weight_of_updates": UPDATE_WEIGHT
 
 
 class LinearPart(NamedTuple):
-    """Weights of features after some steps, and the member of an ensemble that they are of.
-
-    Attributes
-    ----------
-    name : str
-        Name of the member, empty of what is no member.
-    steps : list of (Model, list of Transform)
-        Transforms that features go through one after the other, and the model that they belong to.
-    weights : array
-        Weights of the transformed features.
-    """
+    """Weights of features after the transforms of several models, one after the other; named if those of a member."""
 
     name: str
     steps: list[tuple["Model", list[Transform]]]
@@ -90,23 +80,7 @@ class LinearPart(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Counters and sums of all rounds so far; sums are weighted as the queries are.
-
-    Attributes
-    ----------
-    rounds, updates : int
-        Number of rounds, and of those with an update.
-    mass, squared_steps : float
-        The weight moved, and the sum of the squared lengths of steps.
-    largest_squared_reach, largest_weight : float
-        Largest squared length of a step per weight moved, and weight of a query.
-    mean_loss, current_loss, used_loss : float
-        Losses of ranking by the mean, by the current weights, and by those that were used, if the learner counts them.
-    mixings : int
-        How often the weights became the mean of those of several shards.
-    changes : int
-        How often settings other than `average` were changed after learning had begun.
-    """
+    """Counters and sums of all rounds so far, see `tally`; sums are weighted as the queries are."""
 
     rounds: int
     updates: int
@@ -124,16 +98,13 @@ class Counts(NamedTuple):
 class Model:
     """Everything that a learner has learned at one moment: enough to rank, and to continue as if it had never stopped.
 
-    `learner.model` is the current one. A learner never changes it: it learns on a copy, which then replaces the model
-    in a single assignment. Whoever reads a learner, from whichever thread, takes its model once and has all parts of
-    one moment.
+    `learner.model` is the current one, and never changes: the learner learns on a copy, which then replaces it in a
+    single assignment. Whoever takes it once, from whichever thread, has all parts of one moment.
 
     Attributes
     ----------
-    kind : str
-        Class of the learner.
-    average : bool
-        True if the learner ranks with the mean of all iterates.
+    kind, average : str, bool
+        Class of the learner; True if it ranks with the mean of all iterates.
     beginning : Beginning
         The weights to start from, and the signs that weights keep.
     has_begun : bool
@@ -144,25 +115,19 @@ class Model:
         Weights, their total, tally, AdaGrad's squares, and the signs if there are any, as passes over dense features
         take them; empty before the first query, and the first two if the model is sparse.
     signs : array
-        The signs that weights keep, empty if none is constrained. They never change, so that copies share them.
+        The signs that weights keep, empty if none is constrained; copies share them.
     table : array
         The table of a sparse model.
     more : dict of arrays
         Those of particular learners, by name.
-    queries : int
-        Number of queries learned from.
-    n_inputs : int
-        Number of features before the transforms.
+    queries, n_inputs : int
+        Number of queries learned from, and of features before the transforms.
     feature_names : tuple of str or None
         Names of the features, if the data had them.
-    transforms : list of Transform
-        The transforms before the weights, with their statistics.
-    is_held : bool
-        True if these statistics stay as they are when it learns.
-    inner : Learner or None
-        The copy that a wrapper made of its learner.
-    members : list of Learner
-        Those of an ensemble, each with its own model.
+    transforms, is_held : list of Transform, bool
+        The transforms before the weights, with their statistics; True if these stay as they are when it learns.
+    inner, members : Learner or None, list of Learner
+        The copy that a wrapper made of its learner; those of an ensemble, each with its own model.
     zero_missing : bool
         True if missing values were replaced by 0 in the data, as `perceptrank learn --zero-missing` does.
 
@@ -373,11 +338,7 @@ class Model:
         return None if takes_any else self.feature_names
 
     def input_names(self) -> tuple[str, ...]:
-        """Return the names of the features before the transforms, f1, f2, … if they have none.
-
-        Raises `ValueError` for more features without names than the model has room for: those of hashed or sparse
-        features are known by their number alone, which may be any.
-        """
+        """Return the names of the features before the transforms, f1, f2, … if they have none; raise if too many."""
         if self.feature_names is not None:
             return self.feature_names
         most = max(_MOST_MADE_UP, 0 if self.is_sparse else self.n_features)
@@ -412,39 +373,32 @@ class Model:
     def scores(self, stream: QueryStream) -> Floats:
         """Return the scores of all documents of a stream, features transformed query by query."""
         self.check_features(stream.n_features, stream.feature_names)
-        scores = np.empty(stream.n_documents)
-        start = 0
         names = stream.feature_names or self.feature_names
         try:
-            for block in self.blocks(stream):
-                scores[start : start + block.n_documents] = self.block_scores(block.X, block.offsets, names)
-                start += block.n_documents
+            scores = [self.block_scores(block.X, block.offsets, names) for block in self.blocks(stream)]
         except ValueError:
             self.check_values(stream)
             raise
-        return scores
+        return np.concatenate([np.empty(0), *scores])
 
     def predict(
         self, X: AnyFeatures, names: tuple[str, ...] | None, qid: npt.ArrayLike | None, group: npt.ArrayLike | None
     ) -> Floats:
         """Return one score per row of X, whose columns have these names; the rows of a query may be apart."""
-        if qid is not None:
-            if group is not None:
-                raise ValueError("give qid or group, not both")
-            identifiers = as_identifiers(qid)
-            if identifiers.shape != (len(X),):
-                raise ValueError(f"qid must have one entry per document ({len(X)}), got {identifiers.shape}")
+        if qid is not None and group is not None:
+            raise ValueError("give qid or group, not both")
+        identifiers = None if qid is None else as_identifiers(qid)
+        if identifiers is not None and identifiers.shape != (len(X),):
+            raise ValueError(f"qid must have one entry per document ({len(X)}), got {identifiers.shape}")
         if len(X) == 0 or (group is None and not self.has_transforms):
             return self.block_scores(X, _NO_QUERIES, self.feature_names)
-        names, grades = names or self.feature_names, np.zeros(len(X))
-        if qid is None:
-            return self.scores(QueryStream.from_arrays(X, grades, group=group, feature_names=names, missing="keep"))
-        rows, _, _ = group_rows(identifiers, len(X))
-        ordered = slice(None) if rows is None else rows
+        rows = None if identifiers is None else group_rows(identifiers, len(X))[0]
+        if identifiers is not None and rows is not None:
+            X, identifiers = X[rows], identifiers[rows]
+        grades, names = np.zeros(len(X)), names or self.feature_names
+        stream = QueryStream.from_arrays(X, grades, qid=identifiers, group=group, feature_names=names, missing="keep")
         scores = np.empty(len(X))
-        scores[ordered] = self.scores(
-            QueryStream.from_arrays(X[ordered], grades, qid=identifiers[ordered], feature_names=names, missing="keep")
-        )
+        scores[slice(None) if rows is None else rows] = self.scores(stream)
         return scores
 
     def block_scores(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
@@ -498,10 +452,9 @@ class Model:
         return stream.blocks(min(TRANSFORMED_BYTES, _WIDEST_BYTES * widths[0] // max(widths)))
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document, infinity if there is none.
+        """Return an upper bound on the norm of a transformed document, a radius for `guarantee`; it may be infinite.
 
-        It is known before anything is seen, and is a radius for a learner's `guarantee`. There are `n_features` before
-        the transforms, and the longest query has `longest` documents.
+        There are `n_features` before the transforms, and the longest query has `longest` documents.
 
         Examples
         --------
@@ -539,13 +492,12 @@ class Model:
 
     def as_plain(self) -> dict[str, Any]:
         """Return the arrays as numbers and lists, for a model file."""
-        counts = {name: int(self.tally[place]) for name, place in _COUNTS.items()}
-        sums = {name: float(self.tally[place]) for name, place in _SUMS.items()}
-        sums |= {name: float(self.tally[place]) for name, place in _LOSSES.items() if self.tally[place] > 0}
-        if not self.has_equal_weights:
-            sums |= {name: float(self.tally[place]) for name, place in _WEIGHTS.items()}
-        plain: dict[str, Any] = {**counts, **sums}
-        plain |= {name: int(self.tally[place]) for name, place in _RARE.items() if self.tally[place] > 0}
+        tally = self.tally
+        sums = _SUMS | {name: place for name, place in _LOSSES.items() if tally[place] > 0}
+        sums |= {} if self.has_equal_weights else _WEIGHTS
+        plain: dict[str, Any] = {name: int(tally[place]) for name, place in _COUNTS.items()}
+        plain |= {name: float(tally[place]) for name, place in sums.items()}
+        plain |= {name: int(tally[place]) for name, place in _RARE.items() if tally[place] > 0}
         if self.is_sparse:
             plain |= {"weights": _non_zeros(self._own_weights), "lags": _non_zeros(self.table[LAG::WIDTH])}
             plain["features"] = self.n_features
@@ -566,10 +518,8 @@ class Model:
         check_signs("weights", self.weights, signs)
         for name, values in more.items():
             values[...] = read(name, plain[name], values.size).reshape(values.shape)
-        for name, place in _COUNTS.items():
-            self.tally[place] = whole_number(name, plain[name])
-        for name, place in _RARE.items():
-            self.tally[place] = whole_number(name, plain.get(name, 0))
+        for name, place in (_COUNTS | _RARE).items():
+            self.tally[place] = whole_number(name, plain.get(name, 0) if name in _RARE else plain[name])
         self.tally[ROUND_WEIGHT], self.tally[UPDATE_WEIGHT] = self.tally[ROUNDS], self.tally[UPDATES]
         self.tally[LARGEST_WEIGHT] = 1.0 if self.tally[ROUNDS] > 0 else 0.0
         weighted = any(name in plain for name in _WEIGHTS)
@@ -588,8 +538,8 @@ class Model:
 
     def _check_weights(self) -> None:
         """Raise if the sums of query weights, read from a file, are none that rounds can have."""
-        rounds, updates, largest = (self.tally[place] for place in (ROUNDS, UPDATES, LARGEST_WEIGHT))
-        weight, moved = self.tally[ROUND_WEIGHT], self.tally[UPDATE_WEIGHT]
+        places = ROUNDS, UPDATES, ROUND_WEIGHT, UPDATE_WEIGHT, LARGEST_WEIGHT
+        rounds, updates, weight, moved, largest = self.tally[[*places]]
         if (weight > 0) != (rounds > 0) or (moved > 0) != (updates > 0) or (largest > 0) != (rounds > 0):
             raise ValueError(
                 "weight_of_rounds, weight_of_updates and largest_weight must be positive if there are rounds or "

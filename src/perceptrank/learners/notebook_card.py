@@ -20,9 +20,8 @@ def card_of(learner: "Learner") -> str:
     title = f"{learner.name}: {learner!r}"
     if not state.has_begun:
         return card(title, ["has not learned anything yet"])
-    lines = [
-        f"learned from {state.queries:,} queries; {learner.n_updates:,} of {learner.n_rounds:,} rounds were updates"
-    ]
+    seen = f"{learner.n_updates:,} of {learner.n_rounds:,} rounds were updates"
+    lines = [f"learned from {state.queries:,} queries; {seen}"]
     lines += [f"features go through {', '.join(map(repr, state.transforms))}"] if state.transforms else []
     try:
         weights = state.coefficients

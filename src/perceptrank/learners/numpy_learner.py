@@ -22,11 +22,9 @@ from perceptrank.transforms.transform import TransformLike
 class NumpyLearner(Learner):
     """A learner whose rule is a method: the scores and grades of one query to a coefficient per document, or a step.
 
-    A subclass has an `algorithm` name and `update`. It inherits learning rate, averaging, transforms, AdaGrad, model
-    files, traces, `learn_one` and scikit-learn's protocol; see docs/learners/your-own.md. Its parameters are declared
-    as those of a dataclass are; a method `check` raises if one is invalid. A constructor of its own stores its
-    arguments under their names and ends in `self.__post_init__()`; parameters that it does not take keep their
-    defaults. `learning_rate`, `average` and `transforms` are described in `Learner`.
+    A subclass has an `algorithm` name and `update`; see docs/learners/your-own.md. Its parameters are declared as those
+    of a dataclass; a method `check` raises if one is invalid. A constructor of its own stores its arguments under their
+    names and ends in `self.__post_init__()`; parameters that it does not take keep their defaults.
 
     Attributes
     ----------
@@ -77,8 +75,8 @@ class NumpyLearner(Learner):
         Returns
         -------
         array of shape (documents,) or (features,), or None
-            As the attribute `returns` says, a coefficient per document, so that weights += learning_rate *
-            coefficients @ X, or the step itself, so that weights += learning_rate * step; None for no update.
+            As `returns` says, coefficients of documents, for weights += learning_rate * coefficients @ X, or a step,
+            for weights += learning_rate * step; None for no update.
         """
 
     def check(self) -> None:
@@ -129,10 +127,8 @@ class NumpyLearner(Learner):
         per_document = self.returns == "coefficients"
         length = len(documents) if per_document else documents.shape[1]
         if taught.shape != (length,):
-            expected = (
-                f"a coefficient for each of {length} documents" if per_document else f"a step of {length} features"
-            )
-            raise ValueError(f"update of {type(self).__name__} must return {expected}, got shape {taught.shape}")
+            what = f"a coefficient for each of {length} documents" if per_document else f"a step of {length} features"
+            raise ValueError(f"update of {type(self).__name__} must return {what}, got shape {taught.shape}")
         if not np.isfinite(taught).all():
             worst = taught[~np.isfinite(taught)][0]
             raise ValueError(f"update of {type(self).__name__} must return finite numbers, got {worst}")

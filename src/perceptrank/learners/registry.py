@@ -51,8 +51,8 @@ def register(kind: Kind) -> Kind:
     Parameters
     ----------
     kind : subclass of Learner
-        It has an `algorithm` that no other learner has, in lower-case letters, digits and hyphens, and can be
-        constructed without arguments (with nothing but a learner, if it wraps one).
+        It has an `algorithm` of its own, in lower-case letters, digits and hyphens, and can be constructed without
+        arguments (with nothing but a learner, if it wraps one).
 
     Examples
     --------
@@ -99,10 +99,7 @@ def unregister(name: str) -> None:
 
 
 def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
-    """Run a Python file; register its learners, transforms and columns; raise, and register none, if that fails.
-
-    Learners that the file imports are registered if it calls `register` with them.
-    """
+    """Run a Python file; register the learners, transforms and columns that it defines; if that fails, none of them."""
     source = Path(path)
     if not source.is_file():
         raise FileNotFoundError(f"there is no plugin {source}")
@@ -124,7 +121,8 @@ def load_plugin(plugin: Plugin, path: Path) -> list[type[Learner]]:
     try:
         return _load(plugin, path, Path(plugin.file_name))
     finally:
-        REGISTRY.registered.update({name: kind for name, kind in others.items() if name not in REGISTRY.registered})
+        for name, kind in others.items():
+            REGISTRY.registered.setdefault(name, kind)
 
 
 def plugins() -> list[Plugin]:

@@ -166,7 +166,7 @@ class OnlineRidge(CompiledLearner):
     it varies, doubled whenever its mean variance over all queries in which it varies has come to be above 2 u_k². So
     rankings do not depend on the scale of any feature, and units only grow, as the theorem needs.
 
-    Takes time m d² for a query, and memory d² / 2: the inverse matrix is kept, and updated by 16 documents at a time.
+    Takes memory d² / 2, for the inverse matrix.
 
     Parameters
     ----------
@@ -210,13 +210,7 @@ class OnlineRidge(CompiledLearner):
         inverse = np.zeros(n_features * (n_features + 1) // 2)
         lengths = np.arange(n_features, 0, -1)
         inverse[np.cumsum(lengths) - lengths] = 1.0 / float(self.penalty)  # the diagonal
-        return {
-            "inverse": inverse,
-            "products": np.zeros(n_features),
-            "units": np.zeros(n_features),
-            "sums": np.zeros(n_features),
-            "counts": np.zeros(n_features),
-        }
+        return {"inverse": inverse} | {name: np.zeros(n_features) for name in ("products", "units", "sums", "counts")}
 
     @property
     def units_(self) -> Floats:

@@ -61,9 +61,8 @@ class Scorer:
 def make_scorer(measure: MeasureLike, *, qid: npt.ArrayLike | None = None) -> Scorer:
     """Return a measure as the `scoring` of scikit-learn's tools, for any estimator whose predictions rank.
 
-    Without `qid`, tools that route metadata hand it on, such as `GridSearchCV` and `cross_validate` after
-    ``sklearn.set_config(enable_metadata_routing=True)``. Those that do not, such as `permutation_importance`, score the
-    rows that they are given: `qid` is that of these rows.
+    Tools that route metadata hand on `qid`, such as `GridSearchCV` and `cross_validate` after
+    ``sklearn.set_config(enable_metadata_routing=True)``. For others, such as `permutation_importance`, give it here.
 
     Parameters
     ----------

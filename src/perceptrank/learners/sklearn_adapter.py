@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterable
 from copy import deepcopy
 from threading import RLock
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +30,8 @@ Kind = TypeVar("Kind", bound="Estimator")
 
 def differ(value: Any, other: Any) -> bool:
     """Tell whether two settings differ; two arrays always do."""
-    if value is other:
-        return False
     try:
-        return bool(value != other)
+        return value is not other and bool(value != other)
     except ValueError:
         return True
 
@@ -58,6 +56,21 @@ class Estimator(ABC):
     reads_labels: ClassVar[bool]
     _lock: RLock
 
+    if TYPE_CHECKING:  # what `Learner` has
+
+        @property
+        def model(self) -> Model: ...
+
+        def adopt(self, model: Model) -> None: ...
+
+        def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace: ...
+
+        def scores(self, stream: QueryStream) -> Floats: ...
+
+        def _check_parameters(self) -> None: ...
+
+        def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None: ...
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments and their values.
 
@@ -67,9 +80,9 @@ class Estimator(ABC):
             Return those of a nested learner as well; a parameter b of a nested learner a is named ``a__b``.
         """
         parameters = {name: getattr(self, name) for name in self.parameter_names}
-        nested = {name: value for name, value in parameters.items() if deep and isinstance(value, Estimator)}
-        for outer, learner in nested.items():
-            parameters |= {f"{outer}__{name}": value for name, value in learner.get_params().items()}
+        for outer, learner in [*parameters.items()] if deep else ():
+            if isinstance(learner, Estimator):
+                parameters |= {f"{outer}__{name}": value for name, value in learner.get_params().items()}
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
@@ -98,35 +111,10 @@ class Estimator(ABC):
                 raise
         return self
 
-    @abstractmethod
-    def _follow_parameters(self, before: dict[str, Any], changed: set[str]) -> None:
-        """Update whatever depends on these parameters, which were set and are valid; raise if they cannot change."""
-
-    @abstractmethod
-    def _check_parameters(self) -> None:
-        """Raise if a parameter is invalid."""
-
     def __repr__(self) -> str:
         defaults = {name: getattr(type(self), name).default for name in self.parameter_names}
         changed = {name: value for name, value in self.get_params(deep=False).items() if differ(value, defaults[name])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
-
-    @abstractmethod
-    def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
-        """Rank each query, record the measures, then learn from its grades."""
-
-    @abstractmethod
-    def scores(self, stream: QueryStream) -> Floats:
-        """Return one score per document of a stream; the larger, the better."""
-
-    @property
-    @abstractmethod
-    def model(self) -> Model:
-        """Everything that was learned so far."""
-
-    @abstractmethod
-    def adopt(self, model: Model) -> None:
-        """Replace what was learned."""
 
     def fit(
         self,
@@ -159,8 +147,7 @@ class Estimator(ABC):
         Raises
         ------
         ValueError
-            If an argument is invalid, all weights are 0, or there are more than 1000 documents in an array, and neither
-            `qid` nor `group`.
+            If an argument is invalid, all weights are 0, or more than 1000 documents have neither `qid` nor `group`.
         """
         learned = type(self)(**self.get_params(deep=False))
         stream = as_stream(learned, X, y, qid, group, sample_weight)
@@ -208,8 +195,7 @@ class Estimator(ABC):
     ) -> float:
         """Return the mean of the learner's measure over the queries of held-out data.
 
-        The parameters are those of `fit`; of `qid` and `group`, one is needed, and `sample_weight` is the weight of
-        each document's query in the mean.
+        The parameters are those of `fit`; of `qid` and `group`, one is needed, and `sample_weight` weights the mean.
         """
         if y is not None and qid is None and group is None and not isinstance(X, QueryStream):
             self.model.check_features(as_any_features(X).shape[1], None)

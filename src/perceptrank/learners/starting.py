@@ -68,30 +68,14 @@ class Startable:
 
 @dataclass(frozen=True)
 class Beginning:
-    """The weights that a learner starts from, and the signs that they keep, as its settings say.
+    """The weights that a learner starts from, and the signs that they keep, as its settings say."""
 
-    Attributes
-    ----------
-    origin : dict, tuple or None
-        The initial weights, validated; None for zeros.
-    production : str, int or None
-        The feature that has the score of another ranker, which it starts to rank by.
-    rate : float or None
-        The learning rate, which this score's weight is in units of; None if that weight is 1.
-    constraints : dict
-        The sign of each constrained feature.
-    ranks : bool
-        True if it ranks before anything was learned.
-    names_features : bool
-        True if settings name features, so that their names must be known.
-    """
-
-    origin: Origin = None
+    origin: Origin = None  # None for zeros
     constraints: dict[Feature, float] = field(default_factory=dict)
-    ranks: bool = False
-    names_features: bool = False
+    ranks: bool = False  # before anything was learned
+    names_features: bool = False  # so that these must be known
     production: Feature | None = None
-    rate: float | None = None
+    rate: float | None = None  # the learning rate, in units of which production's weight is; None if that is 1
 
     @classmethod
     def of(
@@ -117,10 +101,10 @@ class Beginning:
     @property
     def features(self) -> tuple[str, ...] | None:
         """Names of all features that have initial weights; None if some are known by number."""
-        origin = self.origin
-        if not isinstance(origin, dict) or not all(isinstance(feature, str) for feature in origin):
+        if not isinstance(self.origin, dict):
             return None
-        return tuple(map(str, origin))
+        names = tuple(feature for feature in self.origin if isinstance(feature, str))
+        return names if len(names) == len(self.origin) else None
 
     def weights(self, model: Model, n_outputs: int) -> Floats | None:
         """Return the weights of transformed features to start from, None for zeros; raise if they do not fit them."""
@@ -132,9 +116,8 @@ class Beginning:
         if isinstance(origin, tuple):
             if len(origin) != n_outputs:
                 after = f", as the transforms make of {n_features}" if model.transforms else ""
-                raise ParameterError(
-                    "initial_weights", f"must have one entry for each of {n_outputs} features{after}", origin
-                )
+                rule = f"must have one entry for each of {n_outputs} features{after}"
+                raise ParameterError("initial_weights", rule, origin)
             return np.array(origin)
         weights, places = np.zeros(n_features), _places("initial_weights", list(origin), model)
         if len(set(places)) < len(places):
@@ -172,9 +155,8 @@ class Beginning:
             features = [feature for feature, sign in self.constraints.items() if sign == code]
             for place, feature in zip(_places(name, features, model), features, strict=True):
                 if signs[place] != FREE:
-                    raise ParameterError(
-                        name, "must not have a feature twice, nor one that another constraint has", feature
-                    )
+                    rule = "must not have a feature twice, nor one that another constraint has"
+                    raise ParameterError(name, rule, feature)
                 signs[place] = code
         for transform in model.transforms:
             if transform.adds and transform.adds == self.production:
@@ -302,18 +284,21 @@ def _places(setting: str, features: list[Feature], model: Model) -> list[int]:
     names, n_features = model.feature_names, model.n_inputs
     default_names = [f"f{place}" for place in range(1, n_features + 1)]  # as exported files have them
     columns: dict[Feature, int] = {name: place for place, name in enumerate(names or default_names)}
-    for feature in features:
-        if names is None and isinstance(feature, str) and feature not in columns:
-            rule = f"must use f1 to f{n_features}, column numbers or a vector: the features have no names"
-            raise ParameterError(setting, rule, feature)
     places: list[Any] = [columns.get(feature, feature) for feature in features]
     unknown = [place for place in places if isinstance(place, str) or place >= n_features]
+    for feature in unknown:
+        if names is None and isinstance(feature, str):
+            rule = f"must use f1 to f{n_features}, column numbers or a vector: the features have no names"
+            raise ParameterError(setting, rule, feature)
     if unknown:
-        shown = ", ".join(map(repr, unknown[:_SHOWN])) + (", …" if len(unknown) > _SHOWN else "")
-        known = ", ".join(map(repr, (names or ())[:_SHOWN])) + (", …" if len(names or ()) > _SHOWN else "")
-        among = f": {known}" if names else ""
-        raise ValueError(f"`{setting}` names unknown features {shown}; the data has {n_features}{among}")
+        among = f": {_shown(names)}" if names else ""
+        raise ValueError(f"`{setting}` names unknown features {_shown(unknown)}; the data has {n_features}{among}")
     return places
+
+
+def _shown(features: Sequence[Any]) -> str:
+    """Return the first few features, for an error."""
+    return ", ".join(map(repr, features[:_SHOWN])) + (", …" if len(features) > _SHOWN else "")
 
 
 def check_signs(what: str, weights: Floats, signs: Floats) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from perceptrank.clicks.policies import Policy
 from perceptrank.kernels.arrays import Floats
-from perceptrank.learners.clicks.lists import place_counts
+from perceptrank.learners.clicks.lists import N_PLACES
 from perceptrank.learners.clicks.showing import Showing
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.model import Model
@@ -42,12 +44,11 @@ class ClickLearner(Showing, Startable, CompiledLearner):
     policies: ClassVar[tuple[str, ...]] = ()
 
     def own_policy(self, model: Model) -> str | Policy:
-        """Return the exploration policy for the next list.
+        """Return the exploration policy for the next list, given the model with its counts.
 
         Parameters
         ----------
         model : Model
-            The model with its counts.
         """
         return self.explores
 
@@ -57,13 +58,12 @@ class ClickLearner(Showing, Startable, CompiledLearner):
         Parameters
         ----------
         model : Model
-            The model with its counts.
         """
         return None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return clicks and showings per place, before anything was learned."""
-        return place_counts()
+        """Return clicks and showings per place, and the evidence that rules may count, before anything was learned."""
+        return {"place_clicks": np.zeros(N_PLACES), "place_shown": np.zeros(N_PLACES), "evidence": np.zeros(1)}
 
     def _click_settings(self, *settings: Any, learning_rate: float = 1.0, decay: float = 1.0) -> tuple[Any, ...]:
         """Return the settings as the pass of a click rule takes them; `settings` are the rule's own."""

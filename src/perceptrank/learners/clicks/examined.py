@@ -61,9 +61,8 @@ class ExaminedPerceptron(ClickLearner):
     the sum of the weights v_i of outranked examined documents is surely at most (1 + 2 relative_margin) D² / γ²,
     without propensities or exploration. If any two documents are both examined with probability π or more, and the log
     says which were, the expected loss of rankings of all documents by the current weights is at most that divided by π.
-    Without the column, this holds for lists that show these rankings, and their own order of ties. Noisy users
-    who stop at what they like examine little below good documents, and can teach it the wrong order: compare it with
-    `clicks`.
+    Without the column, this holds for lists that show these rankings, and their own order of ties. Noisy users who stop
+    at what they like examine little below it, and can teach the wrong order: compare it with `clicks`.
 
     Parameters
     ----------
@@ -90,7 +89,6 @@ class ExaminedPerceptron(ClickLearner):
 
     @property
     def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
         return self._model.beginning.theorem(theorems.examined(float(self.relative_margin)))
 
     def _make_settings(self) -> tuple[Any, ...]:

@@ -107,7 +107,6 @@ class FairPairsPerceptron(ClickLearner):
 
     @property
     def theorem(self) -> Theorem:
-        """The guarantee for the current settings."""
         return theorems.fair_pairs(logistic=self.loss == "logistic")
 
     def _make_settings(self) -> tuple[Any, ...]:

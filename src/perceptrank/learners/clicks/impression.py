@@ -71,11 +71,6 @@ class Impression:
         examined : array of shape (places,), optional
             1 for each place that the user looked at, 0 for others, NaN where that is unknown.
 
-        Raises
-        ------
-        ValueError
-            If there is not one valid value for each place.
-
         Examples
         --------
         >>> import numpy as np

@@ -58,8 +58,8 @@ class IpsListwise(ClickLearner):
     of propensity-weighted ranking SVMs, an upper bound of the mean rank of relevant documents: on average over users,
     it is the loss of the true relevance, if θ is right and nothing is clipped. The margin is r √(1 + N), with r the
     largest squared length of a step per squared weight moved, and N the sum of the squared weights of all lists so far.
-    It never shrinks, so the regret in this loss grows as √N. Any log will do, also one without exploration; but
-    documents that were never shown are never preferred.
+    So the regret in this loss grows as √N. Any log will do, also one without exploration; but documents that were never
+    shown are never preferred.
 
     Parameters
     ----------
@@ -98,7 +98,6 @@ class IpsListwise(ClickLearner):
     transforms: TransformLike = "auto"
 
     def as_document(self, model: Model | None = None) -> dict[str, Any]:
-        """Return the model as a dictionary of plain values, as `save` writes it."""
         document, values = super().as_document(model), zip(("examination", "trust"), self._settings[1][1:], strict=True)
         document["parameters"] |= {name: each.tolist() for name, each in values if getattr(self, name) is not None}
         return document

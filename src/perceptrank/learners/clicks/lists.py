@@ -117,11 +117,7 @@ def agree(scores: Floats, answers: FloatRows, offsets: Ints, values: Floats) -> 
 
 
 def rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, rows: Rows) -> float:
-    """Stand for the rule of a click learner: write coefficients of documents, return the mass that they move.
-
-    The weights move against the coefficients if the mass is positive. Coefficients start as zeros. At least one
-    document was shown.
-    """
+    """Stand for the rule of a click learner, as `rounds.rule` of a list-wise one; some document was shown."""
     raise NotImplementedError
 
 
@@ -188,8 +184,3 @@ def click_pass(
     name = f"{rule.__qualname__.removesuffix('_rule')}_pass"
     parts = {"rule": rule, "prepare": prepare, "follow": follow}
     return Pass(compiled(specialise(learn_lists, name, rule.__module__, **parts)), (floats + 7, ints + 6, 2))
-
-
-def place_counts() -> dict[str, Floats]:
-    """Return clicks and showings per place, and the evidence that rules may count, before anything was learned."""
-    return {"place_clicks": np.zeros(N_PLACES), "place_shown": np.zeros(N_PLACES), "evidence": np.zeros(1)}

@@ -59,8 +59,6 @@ class PDGD(ClickLearner):
         Factor of the first step.
     decay : float
         Above 0 and at most 1.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------

@@ -91,9 +91,9 @@ def follow_production(settings: tuple[float], state: Iterates, counts: Counts, w
 class ClickPerceptron(ClickLearner):
     """Add up differences of documents whose clicks were above and below the click rates of their places.
 
-    There is no rate, and nothing to tune. A list is drawn by Plackett-Luce with scores κ s / sd(s), s being the scores
-    of the documents and sd their standard deviation in the query. With e_p the click at place p minus the click rate of
-    that place so far, and ρ = P(R*) / (P(R) + P(R*)), R* being the list with documents p and r exchanged,
+    There is nothing to tune. A list is drawn by Plackett-Luce with scores κ s / sd(s), s being the scores of the
+    documents and sd their standard deviation in the query. With e_p the click at place p minus the click rate of that
+    place so far, and ρ = P(R*) / (P(R) + P(R*)), R* being the list with documents p and r exchanged,
 
         w += Σ over p < r of ρ (e_p - e_r) (x_p - x_r).
 
@@ -117,8 +117,8 @@ class ClickPerceptron(ClickLearner):
     evidence : float > 0
         Number of updates that production counts as much as.
     transforms : str, Transform or list of them, or None
-        Transforms that features go through first. By default each feature becomes two, its z-score within the query
-        and the normal score of its rank there, so that features can be of any scale.
+        Transforms that features go through first; those by default are for features of any scale, see
+        `ListwisePerceptron`.
 
     Examples
     --------
@@ -144,13 +144,7 @@ class ClickPerceptron(ClickLearner):
     transforms: TransformLike = "auto"
 
     def sharpness(self, model: Model) -> float | None:
-        """Return κ, the standard deviation of the scores that Plackett-Luce draws a list by.
-
-        Parameters
-        ----------
-        model : Model
-            The model with its counts.
-        """
+        """Return κ, the standard deviation of the scores that Plackett-Luce draws a list by."""
         n, evidence = 0.0, np.zeros(2)
         if model.has_begun:
             n, evidence = float(model.tally[UPDATES]), model.more["evidence"]
@@ -164,13 +158,7 @@ class ClickPerceptron(ClickLearner):
         return super().extra_state(n_features) | {"evidence": np.zeros(2), "production": np.array([-1.0, 1.0])}
 
     def correct_mixture(self, mixture: Model, before: Model, after: Sequence[Model]) -> None:
-        """Make weights and counts those of one pass over all shards: sums, as no step depends on the weights.
-
-        Parameters
-        ----------
-        mixture, before, after
-            The mean of what shards have learned, what they began with, and what each of them has learned.
-        """
+        """Make weights and counts those of one pass over all shards: sums, as no step depends on the weights."""
         for name in ("place_clicks", "place_shown", "evidence"):
             kept = before.more[name] if before.has_begun else 0.0
             mixture.more[name][:] = kept + sum(model.more[name] - kept for model in after)

@@ -50,8 +50,7 @@ class Showing:
         n : int
             Number of documents to show; shorter lists are shown in full.
         policy : str or Policy, optional
-            Exploration policy, see `perceptrank.clicks.policy`; by default the learner's own. "none" shows the ranking
-            as `rank` returns it.
+            Exploration policy, see `perceptrank.clicks.policy`; by default the learner's own. "none" does not explore.
         keep : int
             Number of best documents that are shown as ranked, above those that are randomised.
         rng : numpy.random.Generator or int
@@ -73,10 +72,9 @@ class Showing:
         examined: npt.ArrayLike | None = None,
         weight: float = 1.0,
     ) -> bool:
-        """Learn from the clicks on a list that was shown; return whether there was an update.
+        """Learn from the clicks on a list that was shown, at any time after; return whether there was an update.
 
-        An error or an interrupt leaves the learner as it was before the call. Lists may be learned from in any order,
-        and at any time after they were shown.
+        An error or an interrupt leaves the learner as it was before the call.
 
         Parameters
         ----------

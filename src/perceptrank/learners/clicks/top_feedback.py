@@ -98,7 +98,6 @@ class TopFeedback(ClickLearner):
     transforms: TransformLike = "query-minmax"
 
     def own_policy(self, model: Model) -> Policy:
-        """Return the exploration policy for the next list: a random one in a share of rounds that falls."""
         return Uniform(float((model.tally[ROUNDS] if model.has_begun else 0.0) + 1.0) ** (-1 / 3))
 
     def _make_settings(self) -> tuple[Any, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
-from typing import Any
 
 import numpy as np
 
@@ -40,6 +39,11 @@ class KernelGuarantees(Learner):
     seed: int = 0
     average: bool = True
     transforms: TransformLike = "auto"
+
+    def _kernel_state(self) -> KernelModel:
+        state = self._model.require_learned()
+        assert isinstance(state, KernelModel)
+        return state
 
     @property
     def _margin(self) -> float:
@@ -85,13 +89,12 @@ class KernelGuarantees(Learner):
     ) -> float:
         """Return the upper bound on the loss by the learner's theorem.
 
-        Margin, norms and losses are those of functions in the space of the kernel: a comparator is a pair of the norm
-        of a function there and its cumulative surrogate. The diameter is that of the images of documents, by default
-        √2, its largest value for the Gaussian and the Laplacian kernel; give it, or the radius, for the polynomial
-        kernel, or if there is a linear part. With a budget that removes, bounds are known beforehand for the minimax
-        rule only, whose updates all have the weight 1. Of removals by chance they are on the expected loss;
-        `bounds.random_budget` takes other rules. The Forgetron has one, without a linear part, for a budget of at least
-        166 and functions of small norm: `bounds.forgetron`. That of merging depends on the stream: see `certificate`.
+        A comparator is a pair of the norm of a function in the space of the kernel and its cumulative surrogate. The
+        diameter is that of the images of documents, by default √2, its largest value for the Gaussian and the Laplacian
+        kernel; give it, or the radius, for the polynomial kernel, or if there is a linear part. With a budget that
+        removes, bounds are known beforehand for the minimax rule only. Of removals by chance they are on the expected
+        loss; `bounds.random_budget` takes other rules. The Forgetron has one, without a linear part, for a budget of at
+        least 166 and functions of small norm: `bounds.forgetron`. For merging, see `certificate`.
         """
         if largest_weight != 1.0:
             raise ParameterError("largest_weight", "must be 1: kernel takes no query weights", largest_weight)
@@ -142,8 +145,7 @@ class KernelGuarantees(Learner):
         budget that removes by chance, only the expected loss is bounded, and there is no certificate of one run.
         """
         self.theorem.check_comparator(comparator, None)
-        state = self._model.require_learned()
-        assert isinstance(state, KernelModel)
+        state = self._kernel_state()
         if self.policy in ("random", "bogd"):
             raise ValueError(
                 f"kernel with policy={self.policy!r} has a theorem about the expected loss only: there is no "
@@ -177,10 +179,9 @@ class KernelGuarantees(Learner):
     def _norm(self, state: KernelModel) -> float:
         """Return the norm of the current function, in time quadratic in the number of supports."""
         supports, squared = state.supports, 0.0
-        values: Any = state.values_of()
         for start in range(0, len(supports), 256):
             rows = slice(start, start + 256)
-            around = values(supports.X[rows], supports.norms[rows], supports.X, supports.norms)
+            around = state.values(supports.X[rows], supports.norms[rows], supports.X, supports.norms)
             squared += float(supports.coefficients[rows] @ (around @ supports.coefficients))
         if self.linear and state.width > 0.0:
             squared += float(state.weights @ state.weights) / state.linear_part

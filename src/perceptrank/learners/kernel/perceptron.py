@@ -12,7 +12,7 @@ from perceptrank.learners.kernel.guarantees import KernelGuarantees
 from perceptrank.learners.kernel.policies import SPENDING, forget_oldest, make_room_by_chance, merge_into_nearest
 from perceptrank.learners.kernel.rules import ROWS, RULES
 from perceptrank.learners.kernel.supports import KernelModel
-from perceptrank.learners.kernel.values import KERNELS, squared_lengths
+from perceptrank.learners.kernel.values import KERNELS
 from perceptrank.learners.listwise import safe_averaging
 from perceptrank.learners.listwise.safe_averaging import safe_pass
 from perceptrank.learners.model import Model, fixed_copy
@@ -79,8 +79,8 @@ class KernelPerceptron(KernelGuarantees):
       (k - decay) / (k - 1), or 0 if that is negative (bounded online gradient descent: the removal is unbiased, the
       decay is decay / k).
 
-    A query with more documents to add than the whole budget adds its most violated pair instead, with the same weight,
-    which the theorems allow. A query takes the time of one product of matrices, documents by supports.
+    A query with more documents to add than the whole budget adds its most violated pair instead, with the same weight.
+    A query takes the time of one product of matrices, documents by supports.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ class KernelPerceptron(KernelGuarantees):
     kernel : "gaussian", "laplacian", or "polynomial"
         The kernel.
     width : float or None
-        Width of the kernel. By default `relative_width` times the median of the distances, other than 0, between the
-        transformed documents of the first query with an update (up to 100 of them); it stays as it is from then on.
+        Width of the kernel. By default `relative_width` times the median of the distances, other than 0, between up to
+        100 documents of the first query with an update.
     relative_width : float > 0
         The width in units of that median.
     linear : float ≥ 0
@@ -108,9 +108,8 @@ class KernelPerceptron(KernelGuarantees):
     relative_margin : float or None
         The margin in units of the mean squared step per weight moved, in the space of the kernel; 0 or None for none.
     average : bool
-        Rank with the mean of all iterates, of what is left of them in the supports, while it is safe, as
-        `ListwisePerceptron` does, instead of the last one. Where units go by chance, the last one is better: those that
-        happen to stay for long would count for too much.
+        Rank with the mean of all iterates, as far as supports are left, while it is safe, as `ListwisePerceptron`
+        does. Where units go by chance, the last one is better: those that happen to stay would count for too much.
 
     References
     ----------
@@ -159,9 +158,8 @@ class KernelPerceptron(KernelGuarantees):
             rule = 'must not be "forgetron" with kernel="polynomial", whose values are unbounded'
             raise ParameterError("policy", rule, self.policy)
         if check_positive("decay", self.decay) < 1:
-            raise ParameterError(
-                "decay", "must be at least 1, so that coefficients do not grow without end", self.decay
-            )
+            rule = "must be at least 1, so that coefficients do not grow without end"
+            raise ParameterError("decay", rule, self.decay)
         if self.relative_margin is not None:
             check_not_negative("relative_margin", self.relative_margin)
         check_seed(self.seed)
@@ -174,7 +172,6 @@ class KernelPerceptron(KernelGuarantees):
         return model
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return no arrays beside the supports, if those fit into memory."""
         check_room(f"a budget of {self.budget} supports", (self.budget or 0) * (n_features + 3))
         return {}
 
@@ -182,12 +179,10 @@ class KernelPerceptron(KernelGuarantees):
     def from_document(cls, document: dict[str, Any]) -> Self:
         learner = super().from_document(document)
         if learner.model.has_begun:
-            learner._check_supports()
+            learner._check_supports(learner._kernel_state())
         return learner
 
-    def _check_supports(self) -> None:
-        state = self._model
-        assert isinstance(state, KernelModel)
+    def _check_supports(self, state: KernelModel) -> None:
         if self.budget is not None and len(state.supports) > self.budget:
             raise ValueError(f"there are {len(state.supports)} supports, more than the budget of {self.budget}")
         if not self.linear and (state.weights.any() or state.total.any()):
@@ -246,7 +241,7 @@ class KernelPerceptron(KernelGuarantees):
             return False
         supports = state.supports
         out = room[: len(X) * len(supports)].reshape(len(X), len(supports))
-        values = state.values_of()(X, norms, supports.X, supports.norms, out)
+        values = state.values(X, norms, supports.X, supports.norms, out)
         if not state.score(X, values, by_current, by_mean):
             return False
         floats, ints, _ = borrow_scratch(longest, 0, ROWS[0] + 2, ROWS[1], 0)
@@ -257,9 +252,9 @@ class KernelPerceptron(KernelGuarantees):
         margins = float(margin), float(margin) if self.rule == "listwise" else 0.0
         judged = by_current, relevance, discounts(longest)
         mass = float(RULES[self.rule](settings, self._weighing[0], *margins, *judged, coefficients, pair, floats, ints))
-        if mass < 0.0 or (
-            mass > 0.0 and not self._update(state, X, norms, values, relevance, mass, coefficients, pair)
-        ):
+        if mass < 0.0:
+            return False
+        if mass > 0.0 and not self._update(state, X, norms, values, relevance, mass, coefficients, pair):
             return False
         tally[ROUNDS] += 1.0
         tally[ROUND_WEIGHT] += 1.0
@@ -292,7 +287,7 @@ class KernelPerceptron(KernelGuarantees):
         X, norms, shares = X[moved], norms[moved], -coefficients[moved] / mass
         reach = inner = 0.0  # squared lengths per weight moved, the second without the linear part
         if state.width > 0.0:
-            reach = inner = max(0.0, float(shares @ (state.values_of()(X, norms, X, norms) @ shares)))
+            reach = inner = max(0.0, float(shares @ (state.values(X, norms, X, norms) @ shares)))
             if self.linear:
                 step, part = shares @ X, state.linear_part
                 reach += part * float(step @ step)
@@ -311,10 +306,10 @@ class KernelPerceptron(KernelGuarantees):
             return True
         added = shares * mass
         if self.policy == "merge" and len(supports) + len(moved) > budget:
-            lengths = (
-                squared_lengths(supports.norms, state.width, int(self.degree)) if self.kernel == "polynomial" else None
-            )
-            merge_into_nearest(state, moved, values, lengths, added, inner * mass * mass, state.values_of())
+            lengths = None
+            if self.kernel == "polynomial":  # of the images; of other kernels, they are 1
+                lengths = (1.0 + supports.norms / state.width / state.width) ** int(self.degree)
+            merge_into_nearest(state, moved, values, lengths, added, inner * mass * mass)
         elif self.policy == "forgetron":
             # The proof counts a pair once for each grade between its documents.
             grades = relevance > 0 if self._weighing[0] else relevance
@@ -358,11 +353,6 @@ class KernelPerceptron(KernelGuarantees):
         return X, norms
 
     # The learned state
-
-    def _kernel_state(self) -> KernelModel:
-        state = self._model.require_learned()
-        assert isinstance(state, KernelModel)
-        return state
 
     @property
     def ranks_with(self) -> str:

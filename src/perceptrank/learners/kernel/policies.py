@@ -11,17 +11,11 @@ import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.chance import noise
-from perceptrank.learners.kernel.supports import KernelModel, Values
+from perceptrank.learners.kernel.supports import KernelModel
 from perceptrank.learners.tally import MASS, UPDATES
 
 SPENDING = 15 / 32  # of the weight moved, at most, may the Forgetron spend on removals
 SMALLEST_ALLOWED = 1e-100  # where rounding leaves nothing to spend
-
-
-def draw(state: KernelModel, seed: int, number: int) -> int:
-    """Return a unit, all being equally likely, that depends on the number of updates and of draws in this one."""
-    n = state.supports.n_units
-    return min(n - 1, int(noise(seed, int(state.tally[UPDATES]), number) * n))
 
 
 def make_room_by_chance(state: KernelModel, needed: int, budget: int, seed: int, decay: float) -> None:
@@ -34,7 +28,7 @@ def make_room_by_chance(state: KernelModel, needed: int, budget: int, seed: int,
     while len(supports) + needed > budget:
         k = supports.n_units
         count_removals(state)
-        supports.remove(draw(state, seed, number))
+        supports.remove(min(k - 1, int(noise(seed, int(state.tally[UPDATES]), number) * k)))
         supports.shrink(max(0.0, (k - decay) / (k - 1)) if k > 1 else 1.0)
         number += 1
 
@@ -46,7 +40,6 @@ def merge_into_nearest(
     lengths: Floats | None,
     added: Floats,
     own: float,
-    values_of: Values,
 ) -> None:
     """Project the images of new documents onto those of the nearest supports, whose coefficients change.
 
@@ -59,7 +52,7 @@ def merge_into_nearest(
     shares = values[moved, nearest] if lengths is None else values[moved, nearest] / lengths[nearest]
     merged, near, norms = added * shares, supports.X[nearest], supports.norms[nearest]
     across = float(added @ (values[moved[:, None], nearest] @ merged))
-    kept = float(merged @ (values_of(near, norms, near, norms) @ merged))
+    kept = float(merged @ (state.values(near, norms, near, norms) @ merged))
     state.lost += math.sqrt(max(0.0, own - 2 * across + kept))
     coefficients = supports.coefficients.copy()
     np.add.at(coefficients, nearest, merged)

@@ -1,30 +1,18 @@
 """Supports, documents with coefficients, in units; and the model that holds them."""
 
-from collections.abc import Callable
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
-from perceptrank.learners.kernel.values import (
-    GAUSSIAN,
-    KERNELS,
-    LAPLACIAN,
-    gaussian_values,
-    laplacian_values,
-    polynomial_values,
-    squared_norms,
-)
+from perceptrank.learners.kernel.values import gaussian_values, laplacian_values, polynomial_values, squared_norms
 from perceptrank.learners.model import Model
 from perceptrank.learners.starting import NO_SIGNS
 from perceptrank.learners.tally import LARGEST_SQUARED_NORM, ROUNDS
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import are_finite, bad_feature
-
-# Kernel values of all pairs of two lists of documents, given with their squared norms.
-Values: TypeAlias = Callable[..., FloatRows]
 
 _NONE: Floats = np.empty(0)
 _NO_UNITS: Ints = np.empty(0, np.int64)
@@ -37,7 +25,7 @@ class Supports:
     """Documents, one coefficient each, the oldest first; those that one query added are a unit.
 
     Copies share arrays. Documents are added and removed in place only by the one that made the room for them, and has
-    not been copied since; all else makes new arrays. So a copy costs nothing, and none changes another.
+    not been copied since; all else makes new arrays.
 
     Attributes
     ----------
@@ -111,19 +99,17 @@ class Supports:
         """Return the sum over each unit of a number per support."""
         return np.add.reduceat(values, np.cumsum(self.sizes) - self.sizes) if len(values) else values
 
-    def rows_of(self, unit: int, n_units: int) -> slice:
-        """Return the rows of so many units, from this one on."""
-        start = int(self.sizes[:unit].sum())
-        return slice(start, start + int(self.sizes[unit : unit + n_units].sum()))
-
     def remove(self, unit: int, n_units: int = 1) -> None:
         """Remove a unit, or several that follow each other."""
-        gone, units, n = self.rows_of(unit, n_units), slice(unit, unit + n_units), len(self)
-        room, norms, left = self._room, self._norms, n - (gone.stop - gone.start)
+        units, n = slice(unit, unit + n_units), len(self)
+        start = int(self.sizes[:unit].sum())
+        stop = start + int(self.sizes[units].sum())
+        gone, left = slice(start, stop), n - (stop - start)
+        room, norms = self._room, self._norms
         if not self._is_own:
             room, norms = np.empty_like(room), np.empty_like(norms)
-            room[: gone.start], norms[: gone.start] = self._room[: gone.start], self._norms[: gone.start]
-        room[gone.start : left], norms[gone.start : left] = self._room[gone.stop : n], self._norms[gone.stop : n]
+            room[:start], norms[:start] = self._room[:start], self._norms[:start]
+        room[start:left], norms[start:left] = self._room[stop:n], self._norms[stop:n]
         self._room, self._norms, self._is_own = room, norms, True
         self.coefficients, self.totals = np.delete(self.coefficients, gone), np.delete(self.totals, gone)
         self.sizes = np.delete(self.sizes, units)
@@ -186,18 +172,15 @@ class KernelModel(Model):
 
     Attributes
     ----------
-    kernel, degree, linear : str, int, float
-        The settings of the same names.
     supports : Supports
         The documents with coefficients.
     width : float
         Width of the kernel, 0 while it is not known.
     center : array
         The document that others are moved by, so that distances of such as are far from 0 keep their digits.
-    spent, shrunk : float
-        Of the Forgetron: what removals have cost, and the sum of the logarithms by which all was shrunk.
-    lost : float
-        The sum of the lengths, in the space of the kernel, of what merging or the Forgetron took from the function.
+    spent, shrunk, lost : float
+        Of the Forgetron: what removals have cost, and the sum of the logarithms by which all was shrunk. Of it and of
+        merging: the sum of the lengths, in the space of the kernel, of what was taken from the function.
     removals, fewest : int
         Number of units removed, and the smallest number of units that there were to choose from.
     """
@@ -254,27 +237,22 @@ class KernelModel(Model):
         squared_norms(placed, norms)
         return placed, norms
 
-    def values_of(self) -> Values:
-        """Return the function that computes values of the kernel for all pairs of two lists of documents."""
-        kind, width, degree = KERNELS[self.kernel], self.width or 1.0, self.degree
-
-        def values(
-            X: FloatRows, norms: Floats, others: FloatRows, other_norms: Floats, out: FloatRows | None = None
-        ) -> FloatRows:
-            products: FloatRows = np.matmul(X, others.T, out=out)
-            if kind == GAUSSIAN:
-                gaussian_values(0.5 / width / width, norms, other_norms, products)
-            elif kind == LAPLACIAN:
-                laplacian_values(1.0 / width, norms, other_norms, products)
-            else:
-                polynomial_values(1.0 / width / width, degree, products)
-            return products
-
-        return values
+    def values(
+        self, X: FloatRows, norms: Floats, others: FloatRows, other_norms: Floats, out: FloatRows | None = None
+    ) -> FloatRows:
+        """Return the values of the kernel for all pairs of two lists of documents, given with their squared norms."""
+        products: FloatRows = np.matmul(X, others.T, out=out)
+        width = self.width or 1.0
+        if self.kernel == "gaussian":
+            gaussian_values(0.5 / width / width, norms, other_norms, products)
+        elif self.kernel == "laplacian":
+            laplacian_values(1.0 / width, norms, other_norms, products)
+        else:
+            polynomial_values(1.0 / width / width, self.degree, products)
+        return products
 
     @property
     def is_linear(self) -> bool:
-        """False: it ranks by a function of a kernel."""
         return False
 
     @property
@@ -297,11 +275,10 @@ class KernelModel(Model):
         return bool(np.isfinite(by_current).all() and np.isfinite(by_mean).all())
 
     def linear_scores(self, X: AnyFeatures, names: tuple[str, ...] | None = None, *, current: bool = False) -> Floats:
-        """Return the scores of transformed features, by supports and weights; names are for an error."""
         scores, other = np.zeros(X.shape[0]), np.empty(X.shape[0])
         finite = are_finite(X)
         if finite and self.has_begun and len(self.supports):
-            supports, values_of = self.supports, self.values_of()
+            supports = self.supports
             by_mean = not current and self.ranks_with == "mean"
             step = max(1, _VALUES_AT_ONCE // len(supports))
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -309,7 +286,7 @@ class KernelModel(Model):
                     rows = slice(start, start + step)
                     placed, norms = self.placed(X[rows])
                     own, mean = (other, scores) if by_mean else (scores, other)
-                    values = values_of(placed, norms, supports.X, supports.norms)
+                    values = self.values(placed, norms, supports.X, supports.norms)
                     finite = finite and self.score(placed, values, own[rows], mean[rows])
         if not finite:
             if are_finite(X):

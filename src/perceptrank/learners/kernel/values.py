@@ -12,8 +12,7 @@ import numpy as np
 from perceptrank.kernels.arrays import FloatRows, Floats
 from perceptrank.kernels.compiled import compiled, compiled_fused, compiled_sums, helper_fused
 
-GAUSSIAN, LAPLACIAN, POLYNOMIAL = range(3)
-KERNELS = {"gaussian": GAUSSIAN, "laplacian": LAPLACIAN, "polynomial": POLYNOMIAL}
+KERNELS = "gaussian", "laplacian", "polynomial"
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -77,11 +76,6 @@ def polynomial_values(scale: float, degree: int, products: FloatRows) -> None:
             for _ in range(degree):
                 value *= base
             row[j] = value
-
-
-def squared_lengths(norms: Floats, width: float, degree: int) -> Floats:
-    """Return the squared lengths of the images of documents with these squared norms under the polynomial kernel."""
-    return (1.0 + norms / width / width) ** degree
 
 
 @compiled_sums

@@ -18,7 +18,7 @@ from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import Pass, list_pass
 from perceptrank.learners.slam import SLAM_PASS
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListSettings
+from perceptrank.learners.tally import LARGEST_WEIGHT, ListSettings
 from perceptrank.measures import ERR, MeasureLike, parse
 from perceptrank.measures.gains import discounts
 from perceptrank.stream.sparse import AnyFeatures
@@ -42,10 +42,9 @@ class ListwisePerceptron(Startable, CompiledLearner):
 
     A pair of grades R_i > R_j is violated, and i active, if s_j ≥ s_i - margin * (the number of grades in the query
     from R_j up to R_i, without R_j). w += learning_rate * V * a weighted mean of x_i - x_j over violated pairs, where V
-    is the sum of the weights v_i, those of `perceptrank.Slam`, of the active documents. There are no parameters to
-    tune: the margin is relative, relative_margin times learning_rate times the mean of past squared step lengths, each
-    divided by the square of the weight moved (0 before the first update), so rankings depend neither on the learning
-    rate nor on the scale of the features.
+    is the sum of the weights v_i, those of `perceptrank.Slam`, of the active documents. The margin is relative_margin
+    times learning_rate times the mean of past squared step lengths, each divided by the square of the weight moved (0
+    before the first update), so rankings depend neither on the learning rate nor on the scale of the features.
 
     `violators` determines the weights of pairs. "places": take the ranking by s_i - margin * (the number of lower
     grades in the query), lower grades first among equals. For each grade but the lowest, move the documents of that
@@ -79,15 +78,13 @@ class ListwisePerceptron(Startable, CompiledLearner):
     margin : float or None
         An absolute margin instead of the default relative one (giving both is an error); rankings then depend on
         margin / learning_rate.
-    learning_rate : float > 0
-        Factor of every step; rankings do not depend on it unless there is an absolute margin.
     average : bool
         Rank with the mean of all iterates, while it is safe, instead of the last one.
     transforms : str, Transform or list of them, or None
         Transforms that features go through first. By default each feature becomes two, its z-score within the query
         and the normal score of its rank there, so that features can be of any scale; sparse features are divided by
-        their running spread. Give "running" where weights of single features are needed, None for features as they are.
-        "auto" is None with initial weights by feature, which are weights of features as they are.
+        their running spread. Give "running" where weights of single features are needed, None for features as they are,
+        which "auto" is with initial weights by feature.
 
     Examples
     --------
@@ -134,17 +131,17 @@ class ListwisePerceptron(Startable, CompiledLearner):
 
         The three losses count queries learned with `average`, times their weights.
         """
-        return float(self._model.require_learned().tally[MEAN_LOSS])
+        return self._model.require_learned().counts.mean_loss
 
     @property
     def current_loss(self) -> float:
         """Cumulative loss of ranking by the current weights."""
-        return float(self._model.require_learned().tally[CURRENT_LOSS])
+        return self._model.require_learned().counts.current_loss
 
     @property
     def used_loss(self) -> float:
         """Cumulative loss of the rankings used: by the mean, or by the current weights where that was not safe."""
-        return float(self._model.require_learned().tally[USED_LOSS])
+        return self._model.require_learned().counts.used_loss
 
     def _pass(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats

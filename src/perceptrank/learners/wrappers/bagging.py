@@ -117,7 +117,6 @@ class Bagging(Wrapper, Ensemble):
         return self._copy._own_transform() if self.transforms is None else self.transforms
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return no arrays beside weights and counts, if the members fit into memory."""
         check_room(f"{self.n_members} members", room_of(self, n_features))
         return {}
 

@@ -27,10 +27,8 @@ class Fading(StepWrapper):
     step, with rate = ln(2) / half_life: a step counts half once the weight `half_life` has been moved after it. Rounds
     without an update leave everything as it is, so a learner that makes no mistakes forgets nothing.
 
-    If the learner averages, its mean is that of the iterates, each fading at the same rate: after an update the sum of
-    all iterates, and their number, shrink by the same factor before the new one is added. The mean of all iterates,
-    equally weighted, would be that of a target that is no longer there. `ranks_with` says which of the two ranks, as
-    for the learner itself.
+    If the learner averages, iterates fade in its mean at the same rate: after an update the sum of all iterates, and
+    their number, shrink by the same factor before the new one is added. `ranks_with` says which of the two ranks.
 
     If the learner has a theorem with a constant, the loss of rankings by the current weights is bounded against a
     ranker that moves, by the length of its way: `perceptrank.theory.drift.fading`.

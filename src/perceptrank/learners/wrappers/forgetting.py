@@ -56,10 +56,9 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
     """Follow a target that may move: a learner that forgets nothing beside others that forget, ranking with the leader.
 
     Copies of the learner learn every query: one as it is, and one for each half-life, with `Fading`. Each query is
-    ranked by the leader, the one that is ahead in the measure. Nobody is ever counted as further behind than `lag`, so
-    that after a change a better one leads soon, however long the other had been right; those that forget begin that far
-    behind, so that chance does not make them lead. There is nothing to tune: where nothing changes, the learner that
-    forgets nothing leads.
+    ranked by the leader, the one that is ahead in the measure. No copy is counted as further behind than `lag`, so that
+    after a change a better one leads soon; those that forget begin that far behind, so that chance does not make them
+    lead. There is nothing to tune.
 
     For every stream, however it is cut into K parts, the loss is at most N times that of the best of the N copies in
     each part, plus N (K - 1) lag + lag + N - 1 (`perceptrank.theory.drift.tracking`). With query weights, what is
@@ -157,7 +156,6 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
         super()._check_parameters()
 
     def as_document(self, model: Model | None = None) -> dict[str, Any]:
-        model = self._model if model is None else model
         document = super().as_document(model)
         document["parameters"]["half_lives"] = [float(half_life) for half_life in self.half_lives]
         return document

@@ -106,20 +106,16 @@ class SumModel(Model):
 
     @property
     def parts(self) -> list[LinearPart]:
-        """Those of the members, unless they are one vector of weights."""
         if not any(member.model.has_transforms for member in self.members):
             return super().parts
         return [
-            LinearPart(
-                member.name if not part.name else part.name, [(self, self.transforms), *part.steps], part.weights / unit
-            )
+            LinearPart(part.name or member.name, [(self, self.transforms), *part.steps], part.weights / unit)
             for member, unit in zip(self.members, self.units, strict=True)
             for part in member.model.parts
         ]
 
     @property
     def has_transforms(self) -> bool:
-        """True if features are transformed, by the sum or by a member."""
         return bool(self.transforms) or any(member.model.has_transforms for member in self.members)
 
     def block_scores(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
@@ -137,11 +133,9 @@ class Sum(Ensemble):
     """Run several learners on the stream at once, and rank with the sum of their scores, each in units of its spread.
 
     All learners rank and learn every query. The score of a document is the sum of the learners' scores, each divided by
-    the learner's spread: the mean, over all queries so far in which its scores were not all equal, of the standard
-    deviation of the scores that it gave to the documents of the query before it learned from it. Before there is such
-    a query, the divisor is 1. This mean is by query weight.
-
-    Learners of different kinds make different mistakes, some of which cancel.
+    the learner's spread: the standard deviation of its scores within a query before it learned from that, in the mean,
+    by query weight, over all queries so far in which these were not all equal; 1 before there is one. Learners of
+    different kinds make different mistakes, some of which cancel.
 
     Parameters
     ----------
@@ -206,13 +200,11 @@ class Sum(Ensemble):
     @property
     def spreads_(self) -> Floats:
         """The divisor of each learner's scores."""
-        model = self._model.require_learned()
-        assert isinstance(model, SumModel)
+        model: Any = self._model.require_learned()
         return model.units
 
     @property
     def weights(self) -> Floats:
         """The sum of the learners' current iterates in units of their spreads, if none transforms features itself."""
-        model = self._model.require_learned()
-        assert isinstance(model, SumModel)
+        model: Any = self._model.require_learned()
         return fixed_copy(model.weighted([member.weights for member in model.members]))

@@ -77,7 +77,6 @@ class TournamentModel(Model):
 
     @property
     def parts(self) -> list[LinearPart]:
-        """Those of the leader."""
         leader = self.leader
         return [
             LinearPart(part.name or leader.name, [(self, self.transforms), *part.steps], part.weights)
@@ -86,7 +85,6 @@ class TournamentModel(Model):
 
     @property
     def has_transforms(self) -> bool:
-        """True if features are transformed, by the tournament or by the leader."""
         return bool(self.transforms) or self.leader.model.has_transforms
 
     def block_scores(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
@@ -107,11 +105,8 @@ class Tournament(Ensemble):
 
     Learners that learn from clicks are compared by the preferences that clicks suggest: over all pairs of a list, the
     sum of the difference of clicks, weighted against position bias, with the sign of the difference of scores. There is
-    no bound then.
-
-    It replaces tuning, for example of a learning rate or of the transform. With query weights, sums and losses are
-    weighted: plus N - 1 times the largest weight, for the leader; "hedge" takes weights up to 1, which leave its bound
-    as it is.
+    no bound then. With query weights, sums and losses are weighted: plus N - 1 times the largest weight, for the
+    leader; "hedge" takes weights up to 1, which leave its bound as it is.
 
     Parameters
     ----------
@@ -187,11 +182,11 @@ class Tournament(Ensemble):
         return cls([kind(**dict(zip(names, chosen, strict=True))) for chosen in product(*choices)], **tournament or {})
 
     def _templates(self) -> list[Learner]:
-        if self.learners is None:
-            learned = "ap" if isinstance(parse(self.measure), AP) else "ndcg"
-            listwise, ridge = ListwisePerceptron(learned, transforms=None), OnlineRidge()
-            return [listwise, ridge, Sum([listwise, ridge])]
-        return list(self.learners)
+        if self.learners is not None:
+            return list(self.learners)
+        learned = "ap" if isinstance(parse(self.measure), AP) else "ndcg"
+        listwise, ridge = ListwisePerceptron(learned, transforms=None), OnlineRidge()
+        return [listwise, ridge, Sum([listwise, ridge])]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -221,8 +216,7 @@ class Tournament(Ensemble):
     @property
     def leader(self) -> Learner:
         """The learner that ranks the next query."""
-        model = self._model
-        assert isinstance(model, TournamentModel)
+        model: Any = self._model
         return model.leader
 
     # Learning
@@ -256,10 +250,10 @@ class Tournament(Ensemble):
 
     def _choose(self, state: Model, values: Floats, weights: Floats) -> Ints:
         """Return the member that ranked each query, given what all were worth (members x queries); count these."""
+        assert isinstance(state, TournamentModel)
         counted = ~np.isnan(values[0]) & (weights > 0.0)
         counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], counted]))
         sums = np.cumsum(np.column_stack([state.more["sums"], weights * np.nan_to_num(values)]), axis=1)
-        assert isinstance(state, TournamentModel)
         chosen = state.choices(sums[:, :-1], counts[:-1], np.arange(state.queries, state.queries + len(weights)))
         state.more["sums"][:], state.more["judged"][0] = sums[:, -1], counts[-1]
         return chosen
@@ -268,7 +262,6 @@ class Tournament(Ensemble):
 
     @property
     def weights(self) -> Floats:
-        """The leader's current iterate."""
         self._model.require_learned()
         return self.leader.weights
 

@@ -21,10 +21,9 @@ from perceptrank.transforms.trees.trees import Trees
 class WithTrees(StepWrapper):
     """Let a learner use trees: LambdaMART, fitted to the queries so far, scores each document, as one more feature.
 
-    Linear learners are good from the first query on, trees once there are thousands. Here the learner weighs one
-    against the other: the weight of the trees begins at 0, and grows as far as their scores have been right about
-    queries that they had not seen. So trees that are not good yet cost next to nothing. They are fitted again whenever
-    the number of queries has doubled, while the learner goes on: see `Trees`.
+    Linear learners are good from the first query on, trees once there are thousands. Here the weight of the trees
+    begins at 0, and grows as far as their scores have been right about queries that they had not seen. They are fitted
+    again whenever the number of queries has doubled, while the learner goes on: see `Trees`.
 
     The theorem of the learner holds, against every fixed ranker of the features and of the score as they were: the
     score of a query depends on earlier queries alone.
@@ -89,7 +88,7 @@ class WithTrees(StepWrapper):
         own = make_transforms(self._copy._own_transform())
         first = (
             1 if own and (own[0].accepts_missing or own[0].adds) else 0
-        )  # what fills in missing values, or `ScoreOf`
+        )  # it fills in missing values, or adds a score
         return [*own[:first], trees, *own[first:]]
 
     def _configured(self, model: Model | None = None) -> Model:
