@@ -27,7 +27,7 @@ from perceptrank.io.logs.pairing import (
     pair_documents,
     place_documents,
 )
-from perceptrank.io.logs.records import Layout, Source, first_record, name_of, read_records
+from perceptrank.io.logs.records import Layout, Record, Source, first_record, name_of, read_records
 from perceptrank.io.logs.report import Counts, NoImpressionsError
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.tables.columns import listed
@@ -39,6 +39,15 @@ from perceptrank.stream.query_stream import QueryStream
 def find_kind(source: Source) -> str:
     """Tell the kind of a log by its first record; raise `FileFormatError` if it is none that is known."""
     record = first_record(source)
+    if (kind := _kind_of(record)) is not None:
+        return kind
+    shown = listed(list(record)) or "nothing"
+    raise FileFormatError(
+        name_of(source), f" is no known kind of log: its first record has {shown}; `kind=…` says what it is"
+    )
+
+
+def _kind_of(record: Record) -> str | None:
     names = record.keys()
     is_event = record.get("event", "") in METARANK_EVENTS and not names.isdisjoint(("id", "item", "user", "items"))
     if is_event or {"event", "items", "ranking"} <= names:
@@ -47,12 +56,23 @@ def find_kind(source: Source) -> str:
         return "table"
     if not names.isdisjoint(("action_name", "query_response_hit_ids")) or {"query_id", "user_query"} <= names:
         return "ubi"
-    if not names.isdisjoint(SITE_SEARCH_NAMES):
-        return "site_search"
-    shown = listed(list(names)) or "nothing"
-    raise FileFormatError(
-        name_of(source), f" is no known kind of log: its first record has {shown}; `kind=…` says what it is"
-    )
+    return None if names.isdisjoint(SITE_SEARCH_NAMES) else "site_search"
+
+
+def check_alike(sources: list[Source]) -> None:
+    """Raise `FileFormatError` if files are of different kinds: one layout would find nothing in some of them."""
+    files = [source for source in sources if isinstance(source, str)]
+    if len(files) < 2:
+        return
+    known = [(file, kind) for file in files if (kind := _kind_of(first_record(file))) is not None]
+    for file, kind in known[1:]:
+        if kind != known[0][1]:
+            first = f"{known[0][0]} is of the kind {known[0][1]!r}"
+            raise FileFormatError(
+                file,
+                f" is a log of the kind {kind!r}, and {first}: files that are read together must be of one kind; read "
+                "each apart, or only one of them if they have the same clicks",
+            )
 
 
 class ClickLog:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.logs.features import FeatureTable, NoRowsError
-from perceptrank.io.logs.impressions import ClickLog, find_kind
+from perceptrank.io.logs.impressions import ClickLog, check_alike, find_kind
 from perceptrank.io.logs.pairing import Settings
 from perceptrank.io.logs.records import Logs, as_sources, name_of
 from perceptrank.io.logs.report import ClickReport, NoImpressionsError
@@ -205,6 +205,7 @@ def _open_log(
         check_positive_whole("max_session_clicks", settings.max_session_clicks)
     sources = as_sources(events, since)
     kind = find_kind(sources[0]) if settings.kind == "auto" else settings.kind
+    check_alike(sources)
     if kind == "table" and (queries is not None or settings.clicks is not None):
         raise ValueError("queries and clicks must not be given for a table: its rows have both")
     if kind == "table" and not all(isinstance(source, str) for source in sources):
