@@ -185,7 +185,15 @@ class StreamBuilder:
         times = queries["time"].to_numpy().astype("datetime64[ms]")
         place = documents["place"].to_numpy().astype(np.int32)
         clicked = documents["clicked"].to_numpy().astype(np.float64)
-        self._count(times, place, clicked, offsets)
+        known = times[~np.isnat(times)]
+        is_early = np.diff(np.append(self._last_time, known)) < np.timedelta64(0, "ms")
+        self._last_time = known[-1] if len(known) else self._last_time
+        counts = self._counts
+        counts.noted["impressions that are earlier than the one before"] += int(is_early.sum())
+        counts.noted["impressions with gaps between the places"] += count_gaps(place, offsets)
+        counts.impressions += len(offsets) - 1
+        counts.documents += len(place)
+        counts.clicks += int((clicked > 0).sum())
         of_documents = {"docid": as_texts(documents["docid"]), "place": place, "clicked": clicked}
         for name in ("examined", "propensity"):
             if name in self._known:
@@ -212,18 +220,6 @@ class StreamBuilder:
         with_features = queries.join(documents.select("q"), on="q", how="semi").sort("q")
         counts.left_out["impressions without features"] += len(queries) - len(with_features)
         return features.X[rows.drop_nulls().to_numpy()], documents, with_features
-
-    def _count(self, times: Any, place: Any, clicked: Any, offsets: Any) -> None:
-        counts = self._counts
-        known = times[~np.isnat(times)]
-        counts.noted["impressions that are earlier than the one before"] += int(
-            (np.diff(np.append(self._last_time, known)) < np.timedelta64(0, "ms")).sum()
-        )
-        self._last_time = known[-1] if len(known) else self._last_time
-        counts.noted["impressions with gaps between the places"] += count_gaps(place, offsets)
-        counts.impressions += len(offsets) - 1
-        counts.documents += len(place)
-        counts.clicks += int((clicked > 0).sum())
 
     def finish(self, files: list[str], kind: str) -> None:
         """Count features that were not used; raise if no impression was left."""
