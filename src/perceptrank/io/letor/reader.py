@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from perceptrank.io.letor.lines import DensityLimit, LineParser, Parsed, Room, W
 from perceptrank.io.letor.settings import GROUP, ErrorPolicy, LineSettings, OnError
 from perceptrank.io.paths import PathLike, Source, display_name, find_files, is_rereadable
 from perceptrank.io.text import Chunk, TextReader
+from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.columns import COMMENT, DOCID, QID, RELEVANCE
 from perceptrank.stream.grouping import as_sizes, group_runs
@@ -147,7 +148,9 @@ def read_letor(
     X: AnyFeatures
     X, relevance = filler.finish()
     qids, bounds, all_comments, docids = filler.runs.finish(len(X))
-    rows, bounds, qids = group_runs(qids, bounds)
+    rows: Ints | None = None
+    if not _are_distinct_numbers(qids):
+        rows, bounds, qids = group_runs(qids, bounds)
     if rows is not None:  # bring the documents of each query together; dense ones in place
         relevance = relevance[rows]
         all_comments = None if all_comments is None else all_comments[rows]
@@ -163,6 +166,11 @@ def read_letor(
     sizes = _read_sizes(group) if isinstance(group, (str, os.PathLike)) else group
     bounds = np.concatenate([[0], np.cumsum(as_sizes(sizes, stream.n_documents))])
     return QueryStream._trusted(stream.X, bounds, stream._documents, {QID: np.arange(len(bounds) - 1)}, names)
+
+
+def _are_distinct_numbers(ids: npt.NDArray[Any]) -> bool:
+    """Tell whether ids are numbers of which none repeats, in far less memory than grouping takes."""
+    return ids.dtype.kind == "i" and bool((ids[1:] > ids[:-1]).all() or np.diff(np.sort(ids)).all())
 
 
 def _read_sizes(path: PathLike) -> list[int]:
