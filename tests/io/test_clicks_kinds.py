@@ -181,6 +181,22 @@ def test_bad_tables_are_refused(tmp_path, text, problem):
         pr.read_clicks(path)
 
 
+@pytest.mark.parametrize("kind", ["auto", "ubi"])
+@pytest.mark.parametrize("is_table_first", [False, True])
+def test_a_log_and_a_table_of_clicks_are_not_read_together(tmp_path, kind, is_table_first):
+    log, table = tmp_path / "events.ndjson", tmp_path / "clicks.csv"
+    query = {"query_id": "q1", "user_query": "shoes", "query_response_hit_ids": ["a", "b"]}
+    click = {"action_name": "click", "query_id": "q1", "event_attributes": {"object": {"object_id": "b"}}}
+    write_lines(log, [query, click])
+    table.write_text("query_id,docid,position,clicked\nq1,a,1,0\nq1,b,2,1\n")
+    files, kinds = ([table, log], "'ubi', .*'table'") if is_table_first else ([log, table], "'table', .*'ubi'")
+    for read_or_scan in (pr.read_clicks, pr.scan_clicks):
+        with pytest.raises(pr.FormatError, match=f"is a log of the kind {kinds}.* must be of one kind; read each"):
+            read_or_scan(files, kind=kind)
+        with pytest.raises(pr.FormatError, match=f"^{files[1]} .*{files[0]}"):
+            read_or_scan(files, kind=kind)
+
+
 def test_a_table_without_rows_is_an_error(tmp_path):
     path = tmp_path / "clicks.csv"
     path.write_text("qid,docid,place,clicked\n")

@@ -34,9 +34,10 @@ class Piece(NamedTuple):
     qids: list[Any]
     columns: Mapping[str, Values | None]
 
-
-def _n_bytes(piece: Piece) -> int:
-    return piece.X.nbytes or 8 * len(piece.X)  # clicks without features take memory too
+    @property
+    def n_bytes(self) -> int:
+        """Size of the features; clicks without features take memory, too."""
+        return self.X.nbytes or 8 * len(self.X)
 
 
 class RepeatedQueryError(ValueError):
@@ -100,19 +101,16 @@ class BlockAssembler:
             self._qids.append(qid)
         self._pieces.append(piece)
         self.n_rows += len(piece.X)
-        self._n_bytes += _n_bytes(piece)
-        if self._n_bytes >= self._max_bytes:
-            self._check_memory()
-            if len(self._starts) > 1:
-                yield self._take(self._starts[-1])
-
-    def _check_memory(self) -> None:
-        """Raise `MemoryError` if there is no room to concatenate what is held, before the system kills the process."""
-        if self._n_bytes > free_memory():
+        self._n_bytes += piece.n_bytes
+        if self._n_bytes < self._max_bytes:
+            return
+        if self._n_bytes > free_memory():  # before the system kills the process
             raise MemoryError(
                 f"there is no memory for a block of {self.n_rows} documents, {self._n_bytes / 1e9:.1f} GB more: query "
                 f"{self._qids[-1]!r} has {self.n_rows - self._starts[-1]} of them or more, and must fit into memory"
             )
+        if len(self._starts) > 1:
+            yield self._take(self._starts[-1])
 
     @property
     def is_empty(self) -> bool:
@@ -136,7 +134,7 @@ class BlockAssembler:
         rest = {name: concatenate_values([values[n_rows:]]) for name, values in columns.items()}
         left = Piece(concatenate_features([X[n_rows:]]), [], [], rest)
         self._pieces = [left]
-        self.n_rows, self._n_bytes = len(left.X), _n_bytes(left)
+        self.n_rows, self._n_bytes = len(left.X), left.n_bytes
         self._starts, self._qids = [0] if len(left.X) else [], self._qids[n_queries:]
         return stream
 

@@ -87,14 +87,10 @@ class DecompressedFile:
                 return self._file.readinto(view)
             try:
                 self._decompress()
-            except (zlib.error, lzma.LZMAError, ValueError, EOFError) as error:
-                raise self._damaged(error, line) from None
-            except OSError as error:
-                if error.errno is not None:
-                    raise  # the file cannot be read; bz2 has none for data that is damaged
-                raise self._damaged(error, line) from None
             except Exception as error:
-                if type(error).__name__ != "ZstdError":
+                is_data = isinstance(error, (zlib.error, lzma.LZMAError, ValueError, EOFError))
+                is_bzip2 = isinstance(error, OSError) and error.errno is None  # else the file cannot be read
+                if not (is_data or is_bzip2 or type(error).__name__ == "ZstdError"):
                     raise
                 raise self._damaged(error, line) from None
         n = min(len(view), len(self._ready))

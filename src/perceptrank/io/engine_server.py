@@ -73,45 +73,38 @@ class EngineServer:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body, allow_nan=False).encode()
         headers = self._headers if data is None else {**self._headers, "Content-Type": kind}
         request = Request(self.address + path, data, headers, method=method)
+        where = f"{self.engine} at {self.address}"
         try:
             with self._opener.open(request, timeout=self.timeout) as reply:
                 answer = reply.read()
         except HTTPError as error:
             with error:
-                raise self._complaint(method, path, error.code, _reason(error)) from None
+                status, reason = error.code, _reason(error)
+            if status == 401:
+                problem = (
+                    f"{where} wants other credentials: put them into the address, https://USER:PASSWORD@HOST, or the "
+                    f"header Authorization into the environment variable {AUTHORIZATION}"
+                )
+            elif status == 403:
+                problem = f"{where} does not permit {method} {path} with these credentials: {reason}"
+            else:
+                problem = f"{where} answered {method} {path} with status {status}: {reason}"
+            raise EngineError(problem, status, may_pass=status in _OVERLOADED) from None
         except (OSError, HTTPException) as error:
-            raise self._unreachable(error) from None
+            cause: Any = getattr(error, "reason", error)
+            is_untrusted = isinstance(cause, ssl.SSLCertVerificationError)
+            if isinstance(cause, TimeoutError):
+                problem = f"has not answered within {self.timeout:g} s: set the option timeout"
+            elif is_untrusted:
+                ways = "set SSL_CERT_FILE to the file of its authority"
+                problem = f"has a certificate that is not trusted ({cause.verify_message}): {ways}"
+            else:
+                problem = f"cannot be reached ({cause}): is it running, and the address right?"
+            raise EngineError(f"{where} {problem}", may_pass=not is_untrusted) from None
         try:
             return json.loads(answer)
         except ValueError:
             raise EngineError(f"{self.address} does not answer in JSON: it is not {self.engine}") from None
-
-    def _complaint(self, method: str, path: str, status: int, reason: str) -> EngineError:
-        where = f"{self.engine} at {self.address}"
-        if status == 401:
-            return EngineError(
-                f"{where} wants other credentials: put them into the address, https://USER:PASSWORD@HOST, or the "
-                f"header Authorization into the environment variable {AUTHORIZATION}",
-                status,
-            )
-        if status == 403:
-            return EngineError(f"{where} does not permit {method} {path} with these credentials: {reason}", status)
-        message = f"{where} answered {method} {path} with status {status}: {reason}"
-        return EngineError(message, status, may_pass=status in _OVERLOADED)
-
-    def _unreachable(self, error: BaseException) -> EngineError:
-        reason = getattr(error, "reason", error)
-        if isinstance(reason, TimeoutError):
-            problem = f"has not answered within {self.timeout:g} s: set the option timeout"
-        elif isinstance(reason, ssl.SSLCertVerificationError):
-            problem = (
-                f"has a certificate that is not trusted ({reason.verify_message}): set SSL_CERT_FILE to the file of "
-                "its authority"
-            )
-        else:
-            problem = f"cannot be reached ({reason}): is it running, and the address right?"
-        may_pass = not isinstance(reason, ssl.SSLCertVerificationError)
-        return EngineError(f"{self.engine} at {self.address} {problem}", may_pass=may_pass)
 
     @contextmanager
     def leaving_nothing(self) -> Iterator[list[Removal]]:

@@ -22,7 +22,7 @@ class GrowingArray:
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
-        self._capacity = self._n = 0
+        self.capacity = self._n = 0
         self._memory: mmap.mmap | None = None
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ class GrowingArray:
         """Return the whole array, with what is reserved."""
         if self._memory is None:
             return np.empty(0, self.dtype)
-        return np.frombuffer(self._memory, self.dtype, self._capacity)
+        return np.frombuffer(self._memory, self.dtype, self.capacity)
 
     def reserve(self, capacity: int) -> None:
         """Make room for `capacity` items, or give back what is beyond them; raise `MemoryError` if there is none."""
@@ -43,19 +43,22 @@ class GrowingArray:
             elif sys.platform == "linux":
                 self._memory.resize(n_bytes)
                 _use_large_pages(self._memory)
-            elif capacity > self._capacity:
+            elif capacity > self.capacity:
                 moved = _map(n_bytes)
                 moved[: len(self._memory)] = self._memory[:]
                 self._memory = moved
         except OSError as error:
             raise MemoryError(f"cannot reserve {n_bytes / 1e9:.1f} GB: {error.strerror}") from None
-        self._capacity = capacity
+        self.capacity = capacity
 
     def extend(self, values: npt.NDArray[Any]) -> None:
         """Append values."""
         n = self._n + len(values)
-        if n > self._capacity:
-            self.reserve(max(n, int(_GROWTH * self._capacity)))
+        if n > self.capacity:
+            try:
+                self.reserve(max(n, int(_GROWTH * self.capacity)))
+            except MemoryError:  # what is reserved ahead may exceed a limit of the process
+                self.reserve(n)
         self.view()[self._n : n] = values
         self._n = n
 

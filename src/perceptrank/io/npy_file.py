@@ -32,18 +32,15 @@ class NpyFile:
     def __init__(self, path: Path, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = ()) -> None:
         self.path = path
         self._dtype, self._row_shape = np.dtype(dtype), row_shape
-        self._n_rows = 0
+        self.n_rows = 0
         self._hash = hashlib.sha256()
         self._file = open(path, "wb")  # noqa: SIM115
-        self._file.write(self._header())
-
-    def _header(self) -> bytes:
-        return _header(self._dtype, (self._n_rows, *self._row_shape))
+        self._file.write(_header(self._dtype, (0, *row_shape)))
 
     def append(self, rows: npt.NDArray[Any]) -> None:
         """Append rows."""
         data = np.ascontiguousarray(rows, dtype=self._dtype)
-        self._n_rows += len(data)
+        self.n_rows += len(data)
         raw = data.reshape(-1).view(np.uint8).data if data.size else b""
         self._hash.update(raw)
         self._file.write(raw)
@@ -61,7 +58,7 @@ class NpyFile:
         with self._file as file:
             if error is None:
                 file.seek(0)
-                file.write(self._header())
+                file.write(_header(self._dtype, (self.n_rows, *self._row_shape)))
                 file.flush()
                 os.fsync(file.fileno())
 
@@ -73,21 +70,15 @@ def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], *, always: bool = False) -> npt.NDArray[Any]:
-    """Memory-map a file that `NpyFile` wrote, after checking its header and size.
-
-    Small arrays are read into memory, unless they are `always` to be mapped: each mapped file takes a descriptor.
-    """
+    """Memory-map a checked file of `NpyFile`; small ones are read, unless `always`, as each map takes a descriptor."""
     size = math.prod(shape) * dtype.itemsize
     try:
         with open(path, "rb") as file:
             _check_header(path, file, dtype, shape)
-            if not always and size <= _LARGEST_COPIED:
-                raw = file.read(size + 1)
-                if len(raw) != size:
-                    raise FileFormatError(path, f" is damaged: it does not hold {size} bytes of data")
-                return np.frombuffer(raw, dtype).reshape(shape)
             if os.fstat(file.fileno()).st_size != HEADER_BYTES + size:
                 raise FileFormatError(path, f" is damaged: it does not hold {size} bytes of data")
+            if not always and size <= _LARGEST_COPIED:
+                return np.frombuffer(file.read(size), dtype).reshape(shape)
             return np.asarray(np.memmap(file, dtype, "r", HEADER_BYTES, shape))
     except OSError as error:
         raise describe_os_error(path, error) from None
@@ -110,12 +101,11 @@ def _check_header(path: Path, file: IO[bytes], dtype: np.dtype[Any], shape: tupl
 
 def describe_os_error(path: Path, error: OSError) -> OSError:
     """Return an error of the system with advice, if it is a limit or a file that is gone."""
+    merge = "merge the segments of the store with `Store.compact`"
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        problem = f"too many files are open to read {path}: raise the limit (ulimit -n), or merge the segments of the "
-        return OSError(f"{problem}store with `Store.compact`")
+        return OSError(f"too many files are open to read {path}: raise the limit (ulimit -n), or {merge}")
     if error.errno == errno.ENOMEM:
-        problem = f"no memory to map {path}: merge the segments of the store with "
-        return OSError(f"{problem}`Store.compact`, or free memory")
+        return OSError(f"no memory to map {path}: {merge}, or free memory")
     if error.errno == errno.ENOENT:
         return FileNotFoundError(f"there is no file {path}: if the store was overwritten meanwhile, open it again")
     return error

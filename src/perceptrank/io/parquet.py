@@ -98,7 +98,7 @@ def _row_groups(stream: Blocks, max_bytes: int) -> Iterator[QueryStream]:
     for whole in as_blocks(stream, required=True):
         for block in whole.blocks(max_bytes):
             full = sum(part.X.nbytes or 8 * part.n_documents for part in [*waiting, block]) > max_bytes
-            if waiting and (full or not _have_same_columns(waiting[0], block)):
+            if waiting and (full or _describe(waiting[0]) != _describe(block)):
                 yield QueryStream.concatenate(waiting) if len(waiting) > 1 else waiting[0]
                 waiting = []
             waiting.append(block)
@@ -106,12 +106,10 @@ def _row_groups(stream: Blocks, max_bytes: int) -> Iterator[QueryStream]:
         yield QueryStream.concatenate(waiting) if len(waiting) > 1 else waiting[0]
 
 
-def _have_same_columns(stream: QueryStream, other: QueryStream) -> bool:
-    def describe(stream: QueryStream) -> tuple[Any, ...]:
-        features = stream.is_sparse, stream.X.dtype, stream.n_features, stream.feature_names
-        return features, stream.qids.dtype.kind, stream.columns.keys()
-
-    return describe(stream) == describe(other)
+def _describe(stream: QueryStream) -> tuple[Any, ...]:
+    """Return what must be the same in streams that are concatenated."""
+    features = stream.is_sparse, stream.X.dtype, stream.n_features, stream.feature_names
+    return features, stream.qids.dtype.kind, stream.columns.keys()
 
 
 def scan_parquet(
@@ -241,19 +239,9 @@ def read_parquet(
     )
 
 
-def _as_strings(pa: Any, texts: Texts) -> Any:
-    """Return texts as an array of strings, without a Python object for each; raise if they are not UTF-8."""
-    starts, content = pa.py_buffer(texts.starts - texts.starts[0]), pa.py_buffer(texts.encoded)
-    strings = pa.LargeStringArray.from_buffers(len(texts), starts, content)
-    strings.validate(full=True)
-    return strings.cast(pa.string())
-
-
 def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     """Convert a block to a table; raise `ValueError` if it differs from the schema, if there is one."""
-    columns: dict[str, Any] = {
-        QID: pa.array(np.repeat(block.qids, np.diff(block.offsets)).tolist()),
-    }
+    columns: dict[str, Any] = {QID: pa.array(np.repeat(block.qids, np.diff(block.offsets)).tolist())}
     if RELEVANCE in block.columns:
         columns[RELEVANCE] = pa.array(block.relevance)
     described: dict[str, Any] = {"feature_names": None if block.feature_names is None else list(block.feature_names)}
@@ -276,9 +264,14 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
         described["columns"] = sorted(named)
     for name, column in optional_columns().items():
         if name in values or name in written:
-            column_values = values[name] if name in values else column.filled(block.n_documents)
-            is_text = isinstance(column_values, Texts)
-            columns[name] = _as_strings(pa, cast(Texts, column_values)) if is_text else pa.array(column_values)
+            filled = values[name] if name in values else column.filled(block.n_documents)
+            if not isinstance(filled, Texts):
+                columns[name] = pa.array(filled)
+                continue
+            starts, content = pa.py_buffer(filled.starts - filled.starts[0]), pa.py_buffer(filled.encoded)
+            strings = pa.LargeStringArray.from_buffers(len(filled), starts, content)  # without an object for each
+            strings.validate(full=True)  # that they are UTF-8
+            columns[name] = strings.cast(pa.string())
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described)})
     if schema is not None and table.schema != schema:
         old, new = ([f"{field.name} ({field.type})" for field in fields] for fields in (schema, table.schema))

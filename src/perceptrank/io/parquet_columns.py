@@ -154,16 +154,16 @@ class Columns:
             features = [features] if isinstance(features, str) else [*map(str, features)]
         with content_of(path):
             schema = open_parquet(path).schema_arrow
-            index = index_columns(schema)
-            written, self._sparse_width, described = _read_metadata(schema)
+            described = schema.pandas_metadata
+            index = [] if described is None else list(described.get("index_columns", []))
+            written, self._sparse_width, of_impressions = _read_metadata(schema)
         has_clicks = {PLACE, CLICKED} <= set(schema.names)
         self._qid, self._relevance = qid, None if has_clicks and relevance not in schema.names else relevance
         self._width, self._keep_missing, self._zero_missing = 0, missing != "error", missing == "zero"
         free = set(schema.names) - {qid, relevance, *(features or ())}
-        recognized = recognized_columns(free).keys() | (described & free)
-        self._columns = {
-            name: name for name in optional_columns() if name in recognized - {"" if comments else COMMENT}
-        }
+        recognized = recognized_columns(free).keys() | (of_impressions & free)
+        skipped = set() if comments else {COMMENT}
+        self._columns = {name: name for name in optional_columns() if name in recognized - skipped}
         self._columns |= {name: column for name, column in ((DOCID, docid), (WEIGHT, weight)) if column}
         apart = (qid, relevance, COMMENT, *self._columns.values(), *index)
         others = [name for name in schema.names if name not in apart]
@@ -172,11 +172,8 @@ class Columns:
         self.features = numbers or ([] if has_clicks else others) if features is None else list(features)
         known = set(schema.names)
         if absent := [name for name in self._needed if name not in known]:
-            raise FileFormatError(
-                path,
-                f" has no column {', '.join(map(repr, absent))}; it has {', '.join(schema.names)}. `qid=…`, "
-                "`relevance=…` and `features=…` name the columns",
-            )
+            problem = f" has no column {', '.join(map(repr, absent))}; it has {', '.join(schema.names)}. "
+            raise FileFormatError(path, f"{problem}`qid=…`, `relevance=…` and `features=…` name the columns")
         if len(known) < len(schema.names):
             raise FileFormatError(path, " has two columns of the same name")
         if not self.features and not has_clicks:
@@ -204,12 +201,11 @@ class Columns:
             types = [types[0].value_type]
         for name, kind in zip(self.features, types, strict=True):
             if not any(getattr(pa.types, f"is_{name}")(kind) for name in ("integer", "floating", "boolean", "decimal")):
-                problem = f": feature column {name!r} must hold numbers, got {kind}; choose columns with "
-                raise FileFormatError(path, f"{problem}`features=…`")
-        is_single = [
-            not pa.types.is_decimal(kind) and np.can_cast(kind.to_pandas_dtype(), np.float32) for kind in types
-        ]
-        self.dtype: np.dtype[Any] = np.dtype(np.float32 if all(is_single) else np.float64)
+                problem = f": feature column {name!r} must hold numbers, got {kind}"
+                raise FileFormatError(path, f"{problem}; choose columns with `features=…`")
+        decimals = any(map(pa.types.is_decimal, types))
+        is_single = not decimals and all(np.can_cast(kind.to_pandas_dtype(), np.float32) for kind in types)
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if is_single else np.float64)
         # Columns name the features; metadata only tells that there are no names, or names the elements of a list.
         self.names: tuple[str, ...] | None = None if self._is_list or self._sparse_width else tuple(self.features)
         numbered = tuple(f"f{j + 1}" for j in range(len(self.features)))
@@ -233,9 +229,8 @@ class Columns:
         for name in self._columns.keys() ^ other._columns.keys():
             has, have = ("has a", "have none") if name in self._columns else ("has no", "have one")
             raise FileFormatError(path, f" {has} column {name!r}, the files before it {have}")
-        if self._sparse_width != other._sparse_width:
-            problem = f" has {self._sparse_width} sparse features, the files before it {other._sparse_width}"
-            raise FileFormatError(path, problem)
+        if (n := self._sparse_width) != other._sparse_width:
+            raise FileFormatError(path, f" has {n} sparse features, the files before it {other._sparse_width}")
         if self._sparse_width and self.names != other.names:
             raise FileFormatError(path, " has different feature names from the files before it")
         if self.names != other.names:
@@ -362,13 +357,6 @@ def _as_texts(column: Any) -> Texts:
     bounds = np.frombuffer(starts, np.int64)[texts.offset : texts.offset + len(texts) + 1]
     used = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
     return Texts._trusted(used.copy(), bounds - bounds[0])
-
-
-def index_columns(schema: Any) -> list[str]:
-    """Return the columns that pandas wrote its index to."""
-    described = schema.pandas_metadata
-    columns = [] if described is None else described.get("index_columns", [])
-    return [name for name in columns if isinstance(name, str)]
 
 
 def _read_metadata(schema: Any) -> tuple[tuple[str, ...] | None, int, frozenset[str]]:

@@ -98,3 +98,11 @@ def size_in_bytes(source: Source) -> int | None:
 def is_store(path: Path) -> bool:
     """Return True for a folder with a manifest."""
     return (path / MANIFEST).is_file()
+
+
+def is_parquet(source: object) -> bool:
+    """Tell a Parquet file by its first bytes."""
+    if not isinstance(source, (str, os.PathLike)) or not os.path.isfile(source):
+        return False
+    with open(source, "rb") as file:
+        return file.read(4) == b"PAR1"

@@ -7,7 +7,7 @@ from typing import Any
 
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.parquet_columns import content_of, import_pyarrow, open_parquet
-from perceptrank.io.paths import PathLike, Source, find_files
+from perceptrank.io.paths import PathLike, find_files
 from perceptrank.io.sources import format_of
 from perceptrank.io.tables.columns import missing_column
 from perceptrank.io.tables.reader import as_wanted, open_table
@@ -58,7 +58,7 @@ def read_labels(
     error: FileFormatError | None = None
     for group in groups:
         try:
-            pairs = [(str(file), pair) for file in group for pair in dict.fromkeys(_pairs(file, column, qid))]
+            pairs = [(str(file), pair) for file in group for pair in dict.fromkeys(_pairs(str(file), column, qid))]
         except FileFormatError as problem:  # the column may be in the other tables
             error = error or problem
             continue
@@ -72,17 +72,17 @@ def read_labels(
     raise error
 
 
-def _pairs(file: Source, column: str, qid: str | None) -> Iterator[tuple[Any, Any]]:
-    kind = format_of(file)
+def _pairs(path: str, column: str, qid: str | None) -> Iterator[tuple[Any, Any]]:
+    kind = format_of(path)
     if kind == "parquet":
-        yield from _parquet_pairs(str(file), column, qid or "qid")
-        return
-    if kind != "table":
+        yield from _parquet_pairs(path, column, qid or "qid")
+    elif kind == "table":
+        table = open_table(path, as_wanted({"qid": qid})._replace(with_features=False))
+        for queries, values in table.labels(column):
+            yield from zip(queries, values, strict=True)
+    else:
         what = "LETOR text" if kind == "letor" else "a store"
-        raise ValueError(f"{file} is {what}, which has no column {column!r}: those are of tables and Parquet files")
-    table = open_table(str(file), as_wanted({"qid": qid})._replace(with_features=False))
-    for queries, values in table.labels(column):
-        yield from zip(queries, values, strict=True)
+        raise ValueError(f"{path} is {what}, which has no column {column!r}: those are of tables and Parquet files")
 
 
 def _parquet_pairs(path: str, column: str, qid: str) -> Iterator[tuple[Any, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perceptrank.io.compression import SUFFIXES
 from perceptrank.io.letor.reader import read_letor, scan_letor
-from perceptrank.io.paths import Source, find_files, is_address, is_rereadable, is_store
+from perceptrank.io.paths import Source, find_files, is_address, is_parquet, is_rereadable, is_store
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.columns import CLICKED, PLACE
 from perceptrank.stream.query_stream import QueryStream
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Format = Literal["store", "parquet", "table", "letor"]
 _DESCRIBED = {"store": "a store", "parquet": "a Parquet file", "table": "a table", "letor": "LETOR text"}
-_PARQUET_MAGIC = b"PAR1"
 _TEXT_SUFFIXES = {".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"}
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
 _TABLE_SUFFIXES: "dict[str, TableFormat]" = {
@@ -64,9 +63,8 @@ def format_of(source: Source) -> Format:
     first = find_files(source)[0]
     if not is_rereadable(first):
         return "letor"  # peeking into a pipe would consume it
-    with open(first, "rb") as file:  # type: ignore[arg-type]
-        if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
-            return "parquet"
+    if is_parquet(first):
+        return "parquet"
     return "letor" if table_format_of_name(os.fspath(first)) is None else "table"  # type: ignore[arg-type]
 
 
@@ -85,21 +83,18 @@ def format_for(path: str) -> Literal["csv", "store", "parquet", "letor"]:
     """Choose the format of a file or folder to write by its name."""
     suffix = Path(path).suffix
     table = table_format_of_name(path)
+    ways = "end the name with .csv, .txt, .parquet or .store, or use --to"
     if table == "csv":
         return "csv"
     if table is not None:
-        raise ValueError(
-            f"files like {path} are read, not written: end the name with .csv, .txt, .parquet or .store, or use --to"
-        )
+        raise ValueError(f"files like {path} are read, not written: {ways}")
     if path == "-" or suffix.lower() in _TEXT_SUFFIXES or suffix in SUFFIXES:
         return "letor"
     if suffix.lower() in _PARQUET_SUFFIXES:
         return "parquet"
     if suffix in ("", ".store") or is_store(Path(path)):
         return "store"
-    raise ValueError(
-        f"cannot tell the format of {path} from its name: end it with .csv, .txt, .parquet or .store, or use --to"
-    )
+    raise ValueError(f"cannot tell the format of {path} from its name: {ways}")
 
 
 def open_sources(
@@ -164,10 +159,7 @@ def open_sources(
 
 
 def adapt_block(block: QueryStream, names: tuple[str, ...] | None, sparse: bool | None) -> QueryStream:
-    """Return a block with the features of these names, if it has all of them, and sparse or dense if that is chosen.
-
-    Stores and Parquet files have features as they were written, with others and in any order.
-    """
+    """Return a block with the features of these names, if it has all of them, and sparse or dense if that is chosen."""
     if names and block.feature_names and block.feature_names != names and set(names) <= set(block.feature_names):
         block = block.select(names)
     if sparse is None:

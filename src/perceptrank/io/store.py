@@ -49,11 +49,7 @@ def open_store(path: PathLike, *, comments: bool = False) -> Store:
 
 
 def write_store(
-    stream: Blocks,
-    path: PathLike,
-    *,
-    overwrite: bool = False,
-    progress: Callable[[int], object] | None = None,
+    stream: Blocks, path: PathLike, *, overwrite: bool = False, progress: Callable[[int], object] | None = None
 ) -> Store:
     """Write a stream as a store with one segment, and open it.
 
@@ -151,18 +147,15 @@ class Store(QueryStream):
         """Concatenate the arrays of the whole stream on first access."""
         if name not in _ARRAYS:
             raise AttributeError(f"'Store' object has no attribute {name!r}")
-        if self.n_segments == 1:
-            self._take_over(self._segments[0])
-        elif name == "X":
+        if self.n_segments > 1 and name == "X":
             vars(self)["X"] = read_only(self._copy_features(0, self.n_queries))
-        else:  # without copying the features
-            self._take_over(_without_features(self._parts(0, self.n_queries)))
-            del self.X
+        else:
+            is_one = self.n_segments == 1
+            whole = self._segments[0] if is_one else _without_features(self._parts(0, self.n_queries))
+            self._set(whole.X, whole.offsets, whole._documents, whole._queries, self.feature_names)
+            if not is_one:
+                del self.X
         return self.__dict__[name]
-
-    def _take_over(self, whole: QueryStream) -> None:
-        """Make the arrays of another stream those of this one."""
-        self._set(whole.X, whole.offsets, whole._documents, whole._queries, self.feature_names)
 
     def _parts(self, start: int, stop: int) -> Iterator[QueryStream]:
         """Yield the queries of a range segment by segment, without keeping them mapped."""
@@ -242,8 +235,7 @@ class Store(QueryStream):
             if stop <= self._first_queries[first + 1]:
                 return next(self._parts(start, stop))
             whole = _without_features(self._parts(start, stop))
-            X = self._copy_features(start, stop)
-            return whole.with_features(X, feature_names=self.feature_names)
+            return whole.with_features(self._copy_features(start, stop), feature_names=self.feature_names)
         return super().__getitem__(index)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -306,12 +298,8 @@ def _without_features(parts: Iterator[QueryStream]) -> QueryStream:
     def copied(columns: Mapping[str, Values]) -> dict[str, Values]:
         return {name: concatenate_values([values]) for name, values in columns.items()}
 
-    return QueryStream.concatenate(
-        QueryStream._trusted(
-            np.empty((part.n_documents, 0), np.float32),
-            np.array(part.offsets),
-            copied(part._documents),
-            copied(part._queries),
-        )
-        for part in parts
-    )
+    def without(part: QueryStream) -> QueryStream:
+        X = np.empty((part.n_documents, 0), np.float32)
+        return QueryStream._trusted(X, np.array(part.offsets), copied(part._documents), copied(part._queries))
+
+    return QueryStream.concatenate(map(without, parts))

@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,9 @@ def hold(path: Path) -> int:
     """Open a file so that `is_held` is True for it until the returned handle is closed."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_SH)
-    except OSError:  # a file system without locks: readers can only hope that nobody overwrites the store
-        pass
+        with suppress(OSError):  # a file system without locks: readers can only hope that nobody overwrites the store
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_SH)
     except BaseException:
         os.close(handle)
         raise
@@ -142,9 +141,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise ValueError(f"its version must be {VERSION}, got {manifest['version']}: write the store again")
         if not isinstance(manifest["sparse"], bool):
             raise ValueError(f"sparse must be true or false, got {manifest['sparse']!r}")
-        if manifest["sparse"] and whole_number("n_features", manifest["n_features"]) > MOST_FEATURES:
+        if whole_number("n_features", manifest["n_features"]) > MOST_FEATURES and manifest["sparse"]:
             raise ValueError(f"it has {manifest['n_features']} features, more than {MOST_FEATURES}")
-        whole_number("n_features", manifest["n_features"])
         if manifest["dtype"] not in ("float32", "float64"):
             raise ValueError(f"dtype must be float32 or float64, got {manifest['dtype']!r}")
         names = manifest["feature_names"]
@@ -175,11 +173,8 @@ def _check_segment(folder: Path, manifest: dict[str, Any], segment: dict[str, An
         whole_number("nonzeros", segment["nonzeros"])
     columns = columns_of([segment])
     if unknown := [name for name in columns if name not in declared()]:
-        raise FileFormatError(
-            folder,
-            f" has a column {unknown[0]!r} that is not declared here: perceptrank.stream.columns.declare does that, "
-            "or a plugin",
-        )
+        ways = "perceptrank.stream.columns.declare does that, or a plugin"
+        raise FileFormatError(folder, f" has a column {unknown[0]!r} that is not declared here: {ways}")
     texts = [starts_of(name) for name in columns if declared()[name].is_text]
     judged = CLICKED if CLICKED in columns else RELEVANCE
     needed = {*feature_kinds(manifest), "offsets", QID, judged, *texts}
@@ -241,10 +236,7 @@ def verify_segments(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def remove_unlisted(folder: Path) -> None:
-    """Remove files that the manifest does not list: left by an interrupted write, or replaced.
-
-    If a reader still needs some of them, all stay until the next write.
-    """
+    """Remove files that the manifest does not list; if a reader still needs some, all stay until the next write."""
     segments = read_manifest(folder)["segments"]
     listed = {segment_file(folder, segment["name"], kind).name for segment in segments for kind in segment["files"]}
     unlisted = [path for path in folder.iterdir() if OWN_FILE.fullmatch(path.name) and path.name not in listed]

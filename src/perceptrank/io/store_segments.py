@@ -4,9 +4,9 @@ import json
 import os
 import sys
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,7 @@ from perceptrank.stream.texts import Texts
 def checked_rows(
     values: Features, indices: npt.NDArray[np.int32], starts: Ints, n_features: int, files: Sequence[Path | str]
 ) -> SparseFeatures:
-    """Return rows of these arrays, without a copy, after reading starts and indices once.
-
-    Raises `FormatError` if they do not fit together; it names one of `files`, in the order of the arrays.
-    """
+    """Return rows of these arrays, in `files`, without a copy; raise `FormatError` if they do not fit together."""
     if len(values) != len(indices):
         raise FileFormatError(files[1], f" is damaged: there must be as many indices as values, {len(values)}")
     if not (len(starts) and starts[0] == 0 and starts[-1] == len(indices) and (starts[1:] >= starts[:-1]).all()):
@@ -81,13 +78,11 @@ _MAX_MAPPED = 16
 class OpenSegments:
     """The segments that a store had when it was opened, whatever others do to the store meanwhile.
 
-    A few segments are mapped at once. Of more, those last used are mapped, since every mapped file takes a descriptor;
-    the files of all of them are held, so that nobody removes them.
+    Those last used are mapped, since every mapped file takes a descriptor; all are held, so that nobody removes them.
     """
 
     def __init__(self, folder: Path, with_comments: bool) -> None:
         self._folder, self._with_comments = folder, with_comments
-        self._mapped: OrderedDict[int, QueryStream] = OrderedDict()
         while not self._open():
             pass
 
@@ -97,6 +92,8 @@ class OpenSegments:
         handle = None
         try:
             self.manifest: dict[str, Any] = read_manifest(self._folder)
+            opened = partial(map_segment, self._folder, self.manifest, with_comments=self._with_comments)
+            self._mapped = lru_cache(_MAX_MAPPED)(opened)
             first = self.manifest["segments"][0]["name"]
             handle = hold(segment_file(self._folder, first, feature_kinds(self.manifest)[0]))
             if not is_listed(self._folder, first):  # its files may have been removed before they were held
@@ -122,13 +119,7 @@ class OpenSegments:
         return len(self.manifest["segments"])
 
     def __getitem__(self, number: int) -> QueryStream:
-        segment = self._mapped.pop(number, None)
-        if segment is None:
-            segment = map_segment(self._folder, self.manifest, number, self._with_comments)
-        self._mapped[number] = segment
-        if len(self._mapped) > _MAX_MAPPED:
-            self._mapped.popitem(last=False)
-        return segment
+        return self._mapped(number)
 
 
 def _stamp(folder: Path) -> tuple[int, ...] | None:
@@ -145,10 +136,7 @@ _MAX_ID_BYTES = 2**30
 
 
 def add_segment(
-    folder: Path,
-    stream: Blocks,
-    manifest: dict[str, Any] | None,
-    progress: Callable[[int], object] | None,
+    folder: Path, stream: Blocks, manifest: dict[str, Any] | None, progress: Callable[[int], object] | None
 ) -> None:
     """Write a segment and add it to the manifest; without a manifest it becomes the only one."""
     used = [int(match[1]) for file in os.listdir(folder) if (match := OWN_FILE.fullmatch(file)) and match[1]]
@@ -171,11 +159,7 @@ def add_segment(
 
 
 def _write_segment(
-    folder: Path,
-    name: str,
-    stream: Blocks,
-    manifest: dict[str, Any] | None,
-    progress: Callable[[int], object] | None,
+    folder: Path, name: str, stream: Blocks, manifest: dict[str, Any] | None, progress: Callable[[int], object] | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Write the files of a segment; return the manifest without segments, and the segment's entry."""
     head = None if manifest is None else {**manifest, "written_by": WRITTEN_BY}
@@ -183,9 +167,8 @@ def _write_segment(
         del head["segments"]
     files: dict[str, NpyFile] = {}
     qids: list[npt.NDArray[Any]] = []
-    n_bytes: dict[str, int] = {}  # of the texts of each column so far
     grades: dict[float, int] | None = {}
-    n_documents = n_queries = n_nonzeros = 0
+    n_documents = n_queries = 0
     with ExitStack() as stack:
 
         def opened(kind: str, dtype: npt.DTypeLike, *row_shape: int) -> NpyFile:
@@ -194,10 +177,7 @@ def _write_segment(
 
         def append(column: Column, values: Values) -> None:
             if isinstance(values, Texts):
-                first, last = int(values.starts[0]), int(values.starts[-1])
-                files[column.name].append(values.content[first:last])
-                files[starts_of(column.name)].append(values.starts[1:] + (n_bytes[column.name] - first))
-                n_bytes[column.name] += last - first
+                _append_ragged(files[starts_of(column.name)], values.starts, {files[column.name]: values.content})
             else:
                 files[column.name].append(values)
 
@@ -206,7 +186,6 @@ def _write_segment(
             if column.is_text:
                 opened(column.name, np.uint8)
                 opened(starts_of(column.name), np.int64).append(np.zeros(1, np.int64))
-                n_bytes[column.name] = 0
             else:
                 opened(column.name, column.dtype)
             if n_before:
@@ -225,7 +204,12 @@ def _write_segment(
                     else:
                         opened("X", head["dtype"], head["n_features"])
                     opened("offsets", np.int64).append(np.zeros(1, np.int64))
-                n_nonzeros = _append_features(files, block.X, n_nonzeros)
+                if head["sparse"]:
+                    rows = block.X if isinstance(block.X, SparseFeatures) else SparseFeatures.from_dense(block.X)
+                    contents = {files["values"]: rows.values, files["indices"]: rows.indices}
+                    _append_ragged(files["starts"], rows.starts, contents)
+                else:
+                    files["X"].append(dense(block.X))
                 files["offsets"].append(block.offsets[1:] + n_documents)
                 qids.append(block.qids)
                 columns = block.columns
@@ -252,7 +236,7 @@ def _write_segment(
         "name": name,
         "queries": n_queries,
         "documents": n_documents,
-        **({"nonzeros": n_nonzeros} if head["sparse"] else {}),
+        **({"nonzeros": files["values"].n_rows} if head["sparse"] else {}),
         "grades": None
         if grades is None
         else {str(int(grade)) if grade.is_integer() else repr(grade): grades[grade] for grade in sorted(grades)},
@@ -261,17 +245,13 @@ def _write_segment(
     }
 
 
-def _append_features(files: dict[str, NpyFile], X: AnyFeatures, n_nonzeros: int) -> int:
-    """Append features, after so many non-zeros; return how many there are now."""
-    if "X" in files:
-        files["X"].append(dense(X))
-        return 0
-    rows = X if isinstance(X, SparseFeatures) else SparseFeatures.from_dense(X)
-    first, last = int(rows.starts[0]), int(rows.starts[-1])
-    files["values"].append(rows.values[first:last])
-    files["indices"].append(rows.indices[first:last])
-    files["starts"].append(rows.starts[1:] + (n_nonzeros - first))
-    return n_nonzeros + last - first
+def _append_ragged(bounds: NpyFile, starts: Ints, contents: Mapping[NpyFile, npt.NDArray[Any]]) -> None:
+    """Append items of several lengths: the end of each, and the contents between the first start and the last."""
+    first, last = int(starts[0]), int(starts[-1])
+    n_before = next(iter(contents)).n_rows
+    bounds.append(starts[1:] + (n_before - first))
+    for file, content in contents.items():
+        file.append(content[first:last])
 
 
 def _check_features(head: dict[str, Any], stream: QueryStream) -> None:
@@ -307,8 +287,7 @@ def _as_storable(qids: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     if {block.dtype.kind for block in qids} == {"M"}:
         return np.concatenate(qids)
     everything = [qid for block in qids for qid in block.tolist()]
-    unsupported = [qid for qid in everything if not isinstance(qid, (str, int, float, np.integer))]
-    if unsupported:
+    if unsupported := [qid for qid in everything if not isinstance(qid, (str, int, float, np.integer))]:
         raise ValueError(f"query ids must be numbers or text to be stored, got {unsupported[0]!r}")
     ids = as_id_array(everything)
     longest = max(map(len, ids.tolist())) if ids.dtype == object else 0
@@ -329,6 +308,9 @@ def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_commen
         is_feature = kind in ("X", "values", "indices") and shape[0] > 0
         return map_array(segment_file(folder, segment["name"], kind), dtype, shape, always=is_feature)
 
+    def damaged(kind: str, rule: str) -> FileFormatError:
+        return FileFormatError(segment_file(folder, segment["name"], kind), f" is damaged: {rule}")
+
     X: AnyFeatures
     if manifest["sparse"]:
         files = [segment_file(folder, segment["name"], kind) for kind in SPARSE_FEATURES]
@@ -337,13 +319,11 @@ def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_commen
         X = mapped("X")
     offsets: Ints = mapped("offsets")
     if offsets[0] != 0 or offsets[-1] != n or not (offsets[1:] > offsets[:-1]).all():
-        path = segment_file(folder, segment["name"], "offsets")
-        raise FileFormatError(path, f" is damaged: offsets must rise from 0 to {n}")
+        raise damaged("offsets", f"offsets must rise from 0 to {n}")
     documents: dict[str, Values] = {}
     qids = mapped(QID)
     if qids.dtype.kind == "U" and (qids.view(f"{qids.dtype.str[0]}u4") > sys.maxunicode).any():
-        path = segment_file(folder, segment["name"], QID)
-        raise FileFormatError(path, " is damaged: query ids must be Unicode")
+        raise damaged(QID, "query ids must be Unicode")
     queries: dict[str, Values] = {QID: qids}
     for name in columns_of(manifest["segments"]):
         if name == QID or (name == COMMENT and not with_comments):
@@ -353,18 +333,13 @@ def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_commen
         if name not in segment["files"]:
             of_kind[name] = column.filled(length)
         elif column.is_text:
-            path = segment_file(folder, segment["name"], starts_of(name))
-            of_kind[name] = _checked_texts(path, name, mapped(name), mapped(starts_of(name)))
+            content, starts = mapped(name), mapped(starts_of(name))
+            if starts[0] != 0 or starts[-1] != len(content) or (starts[1:] < starts[:-1]).any():
+                raise damaged(starts_of(name), f"starts of {name} must rise from 0 to {len(content)}")
+            of_kind[name] = Texts._trusted(content, starts)
         else:
             of_kind[name] = values = mapped(name)
             if column.per == "query" and column.check is not None and not column.check(values).all():
-                path = segment_file(folder, segment["name"], name)
-                raise FileFormatError(path, f" is damaged: {column.argument} {column.rule}")
+                raise damaged(name, f"{column.argument} {column.rule}")
     names = manifest["feature_names"]
     return QueryStream._trusted(X, offsets, documents, queries, None if names is None else tuple(names))
-
-
-def _checked_texts(path: Path, name: str, content: npt.NDArray[Any], starts: Ints) -> Texts:
-    if starts[0] != 0 or starts[-1] != len(content) or (starts[1:] < starts[:-1]).any():
-        raise FileFormatError(path, f" is damaged: starts of {name} must rise from 0 to {len(content)}")
-    return Texts._trusted(content, starts)

@@ -24,10 +24,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Chunk(NamedTuple):
-    """Whole lines of a file: bytes `start` to `stop` of a buffer, the last one a newline.
+    """Whole lines of file number `file`: bytes `start` to `stop` of a buffer, the last one a newline.
 
-    `n_lines` lines, at most `n_documents` of them documents, starting with number `first_line` (from 1) of file number
-    `file`. `has_more` is True if another chunk follows in the same buffer.
+    At most `n_documents` lines are documents; `has_more` is True if another chunk follows in the same buffer.
     """
 
     text: Bytes
@@ -65,10 +64,9 @@ class Chunk(NamedTuple):
 
 
 class TextReader:
-    """Reads several files in chunks of whole lines.
+    """Reads several files in chunks of whole lines, of about `chunk_bytes`; all files have `n_bytes`, 0 if unknown.
 
     `on_empty` is called with a `FormatError` for every empty file; `expected` is what files should be, for messages.
-    Chunks have about `chunk_bytes`. All files have `n_bytes`, which is 0 if unknown.
     """
 
     def __init__(
@@ -129,7 +127,9 @@ class TextReader:
                 stop += 1
             end = stop
             while end > start and text[end - 1] != NEWLINE:
-                end -= _distance_to_newline(text, start, end)
+                first = max(start, end - _PIECE_BYTES)
+                newlines = np.flatnonzero(text[first:end] == NEWLINE)
+                end = first + int(newlines[-1]) + 1 if len(newlines) else first
             if end == start:
                 if size >= LONGEST_LINE:
                     raise FormatError(name, line, 1, f"a line longer than {LONGEST_LINE >> 20} MiB")
@@ -151,19 +151,9 @@ def _buffer_size(n_bytes: int) -> int:
     return n_bytes + 2 * PADDING + 1
 
 
-def _distance_to_newline(text: Bytes, start: int, end: int) -> int:
-    """Return the distance from `end` back to just after the last newline, or to the start of the piece searched."""
-    piece = text[max(start, end - _PIECE_BYTES) : end]
-    newlines = np.flatnonzero(piece == NEWLINE)
-    return len(piece) - int(newlines[-1]) - 1 if len(newlines) else len(piece)
-
-
 @compiled
 def _end_of_documents(text: Bytes, start: int, stop: int, n_documents: int) -> tuple[int, int, int]:
-    """Return the end of the last of the first `n_documents` documents, and the numbers of lines and documents up to it.
-
-    Lines without a document are not counted as one: a text may have far more of them.
-    """
+    """Return the end of the first `n_documents` documents, and the numbers of lines and documents up to it."""
     pos = start
     n_lines = n_found = 0
     while pos < stop and n_found < n_documents:

@@ -67,12 +67,9 @@ def _weights_in(document: Any) -> dict[str, float]:
     if models:
         model = models[0]
         return _of_solr(model) if _is_solr(model) else _of_engine(model)
-    if isinstance(document, dict):
-        wrong = [name for name, weight in document.items() if not _is_number(weight)]
-        if wrong and len(wrong) < len(document):
-            raise _WeightsError(
-                f"has {_shown(document[wrong[0]])} for the weight of {wrong[0]!r}, which must be a number"
-            )
+    wrong = [name for name in document if not _is_number(document[name])] if isinstance(document, dict) else []
+    if wrong and len(wrong) < len(document):
+        raise _WeightsError(f"has {_shown(document[wrong[0]])} for the weight of {wrong[0]!r}, which must be a number")
     raise _WeightsError(f"must be {_KNOWN}")
 
 
@@ -103,9 +100,8 @@ def _of_solr(model: dict[str, Any]) -> dict[str, float]:
     for feature in features:
         if not isinstance(feature, dict) or not isinstance(feature.get("name"), str):
             raise _WeightsError("has features that are not objects with a name")
-        norm = feature.get("norm")
-        if norm is not None:
-            norm = _object("norm", norm)
+        if feature.get("norm") is not None:
+            norm = _object("norm", feature["norm"])
             kind = str(norm.get("class")).rpartition(".")[2]
             parameters = _object("the parameters of norm", norm.get("params") or {})
             spans[feature["name"]] = _span(feature["name"], kind, parameters, _SPANS)

@@ -1,24 +1,9 @@
 """Codes and column numbers that the parsing kernels share with their caller."""
 
-# Outcome of parsing a line. From BAD_GRADE on these are errors; UNORDERED requests the slower parse of unsorted ids.
-(
-    FINE,
-    UNORDERED,
-    BAD_GRADE,
-    NEGATIVE_GRADE,
-    INFINITE_GRADE,
-    NO_QUERY,
-    EMPTY_QUERY,
-    STRAY_QUERY,
-    BAD_PAIR,
-    ID_ZERO,
-    ID_BEYOND,
-    BAD_VALUE,
-    INFINITE_VALUE,
-    DUPLICATE,
-    NO_COMMENT,
-    ZERO_BYTE,
-) = range(16)
+# Outcome of parsing a line; UNORDERED requests the slower parse of unsorted ids, the others are errors.
+FINE, UNORDERED = range(2)
+BAD_GRADE, NEGATIVE_GRADE, INFINITE_GRADE, NO_QUERY, EMPTY_QUERY, STRAY_QUERY, BAD_PAIR = range(2, 9)
+ID_ZERO, ID_BEYOND, BAD_VALUE, INFINITE_VALUE, DUPLICATE, NO_COMMENT, ZERO_BYTE = range(9, 16)
 
 # Location of the query id in a line; with NOWHERE, all lines are one query.
 IN_FIELD, IN_COMMENT, NOWHERE = 0, 1, 2

@@ -88,10 +88,7 @@ def nearest_double(digits: Any, power: int) -> float:
 
 @compiled
 def parse_number(text: Any, start: int) -> tuple[int, float, int]:
-    """Parse the number at an offset: sign, digits with an optional point, exponent.
-
-    The number must be followed by a byte that is not part of one. Returns (outcome, value, end).
-    """
+    """Parse the number at an offset, which a byte that is not part of one must follow; return (outcome, value, end)."""
     pos = start
     negative = text[pos] == ord("-")
     if negative or text[pos] == ord("+"):

@@ -69,10 +69,7 @@ class Job(NamedTuple):
 def in_order(
     pool: Pool, chunks: Iterable[S], work: Callable[[S], T], n_bytes: Callable[[S], int]
 ) -> Iterator[tuple[S, T]]:
-    """Yield (chunk, result) in order while a few chunks are pending; an error of the chunks is raised after them.
-
-    `n_bytes` is the size of a chunk: fewer are pending if they are large.
-    """
+    """Yield (chunk, result) in order while a few chunks are pending, of limited size in `n_bytes`; errors come last."""
     pending: deque[tuple[S, Future[T]]] = deque()
     n_pending_bytes = 0
     errors: list[FormatError] = []
@@ -106,8 +103,8 @@ class Runs:
     """Runs of adjacent documents of one query, over all chunks, their comments and ids."""
 
     def __init__(self) -> None:
-        self._starts, self._qids, self._text_at = (GrowingArray(np.int64) for _ in range(3))
-        self._texts: list[str] = []
+        self._starts = GrowingArray(np.int64)
+        self._qids: list[npt.NDArray[Any]] = []
         self._comments: list[str] | None = None
         self._docids: list[Texts] = []
         self._has_docids = False
@@ -122,48 +119,19 @@ class Runs:
         self._has_docids |= parsed.docids is not None
         if not parsed.n_rows:
             return
-        has_text = len(parsed.texts) > 0
-        first: int | str = parsed.texts[0] if has_text and parsed.text_at[0] == 0 else int(parsed.qids[0])
+        first, last = parsed.qids[[0, -1]].tolist()
         skipped = int(first == self._last)
-        n_runs = len(parsed.qids)
-        self._last = parsed.texts[-1] if has_text and parsed.text_at[-1] == n_runs - 1 else int(parsed.qids[-1])
-        is_skipped = bool(skipped and has_text and parsed.text_at[0] == 0)
-        self._text_at.extend(parsed.text_at[is_skipped:] - skipped + len(self._qids))
-        self._texts += parsed.texts[is_skipped:]
+        self._last = last
         self._starts.extend(parsed.starts[skipped:] + n_rows)
-        self._qids.extend(parsed.qids[skipped:])
+        self._qids.append(parsed.qids[skipped:])
 
-    def finish(self, n_rows: int) -> "JoinedRuns":
-        """Return the runs of all `n_rows` documents."""
+    def finish(self, n_rows: int) -> tuple[npt.NDArray[Any], Ints, Texts | None, Texts | None]:
+        """Return the query ids of the runs of all `n_rows` documents, their bounds, and the comments and ids."""
         self._starts.extend(np.array([n_rows]))
         comments = None if self._comments is None else Texts(self._comments)
         docids = Texts.concatenate(self._docids) if self._has_docids else None
-        qids, texts = self._qids.finish(), self._texts
-        if not texts:
-            return JoinedRuns(qids, self._starts.finish(), comments, docids, _all_differ(qids))
-        every: list[Any] = texts
-        if len(texts) < len(qids):
-            every = qids.tolist()
-            for position, text in zip(self._text_at.finish().tolist(), texts, strict=True):
-                every[position] = text
-        return JoinedRuns(as_id_array(every), self._starts.finish(), comments, docids, len(set(every)) == len(every))
-
-
-class JoinedRuns(NamedTuple):
-    """Query ids of runs, and their bounds; `all_differ` is True if every query is one run."""
-
-    qids: npt.NDArray[Any]
-    bounds: Ints
-    comments: Texts | None
-    docids: Texts | None
-    all_differ: bool
-
-
-def _all_differ(numbers: Ints) -> bool:
-    if np.all(numbers[1:] > numbers[:-1]):
-        return True
-    ordered = np.sort(numbers)
-    return bool(np.all(ordered[1:] != ordered[:-1]))
+        qids = np.concatenate(self._qids)
+        return as_id_array(qids.tolist()) if qids.dtype == object else qids, self._starts.finish(), comments, docids
 
 
 class SparseFiller:
@@ -176,7 +144,6 @@ class SparseFiller:
         self._values, self._indices = GrowingArray(parser.settings.dtype), GrowingArray(np.int32)
         self._starts, self._relevance = GrowingArray(np.int64), GrowingArray(np.float64)
         self._widest = Widest()
-        self._room = 0
         self._starts.extend(np.zeros(1, np.int64))
 
     @property
@@ -196,46 +163,30 @@ class SparseFiller:
             self._policy.add(self._parser.problems(chunk, parsed), len(parsed.bad))
             self._widest = max(self._widest, parsed.widest, key=lambda widest: widest.width)
             self.runs.add(parsed, self.n_filled)
-            self._append(room, parsed.n_rows)
+            if parsed.n_rows:
+                self._append(room, parsed.n_rows)
             spare.append(room)
             self._reader.release(chunk)
             report()
 
     def _append(self, room: SparseRoom, n_rows: int) -> None:
-        if not n_rows:
-            return
-        n_values = int(room.ends[n_rows - 1])
-        if len(self._values) + n_values > self._room:
-            self._make_room(n_values)
-        self._starts.extend(room.ends[:n_rows] + len(self._values))
+        n_before, n_values = len(self._values), int(room.ends[n_rows - 1])
+        n_bytes = n_values * (self._values.dtype.itemsize + self._indices.dtype.itemsize)
+        if n_before + n_values > self._values.capacity and n_bytes > free_memory():  # the system would kill the process
+            raise MemoryError(
+                f"{self.n_filled} documents have {n_before} non-zeros, and more exceed the available memory; "
+                "scan_letor reads block by block"
+            )
+        self._starts.extend(room.ends[:n_rows] + n_before)
         self._values.extend(room.values[:n_values])
         self._indices.extend(room.indices[:n_values])
         self._relevance.extend(room.relevance[:n_rows])
         self.n_filled += n_rows
 
-    def _make_room(self, n_values: int) -> None:
-        """Reserve as much as the rest of the text will need, if that is known; it takes no memory until it is used.
-
-        Raises `MemoryError` if more values exceed the available memory, before the system kills the process.
-        """
-        needed = len(self._values) + n_values
-        if n_values * (self._values.dtype.itemsize + self._indices.dtype.itemsize) > free_memory():
-            raise MemoryError(
-                f"{self.n_filled} documents have {len(self._values)} non-zeros, and more exceed the available memory; "
-                "scan_letor reads block by block"
-            )
-        n_read, n_bytes = self._reader.n_read, self._reader.n_bytes
-        self._room = int(min(max(1.03 * n_bytes / n_read, 1.25) if n_bytes else 1.5, 64) * needed)
-        try:
-            for array in (self._values, self._indices):
-                array.reserve(self._room)
-        except MemoryError:  # what is reserved ahead may exceed a limit of the process
-            self._room = needed
-
-    def finish(self, width: int) -> tuple[SparseFeatures, Floats]:
-        """Return the rows, with `width` columns, and their grades."""
+    def finish(self) -> tuple[SparseFeatures, Floats]:
+        """Return the features of the documents, and their grades."""
         arrays = self._values.finish(), self._indices.finish(), self._starts.finish()
-        return SparseFeatures._trusted(*arrays, width), self._relevance.finish()
+        return SparseFeatures._trusted(*arrays, self.width), self._relevance.finish()
 
 
 _FIRST_BYTES = 16 * 2**20
@@ -245,11 +196,10 @@ _GAP_BYTES = 4 * 2**20
 
 
 class Matrix:
-    """A growable matrix of features with a grade per row.
+    """A growable matrix of features with a grade per row; what is reserved and not written takes no memory.
 
-    Threads write to rows that were taken for them. Rows are then filled in order: those that were written are moved
-    up to those that are filled already. What is reserved and not written takes no memory. While threads write, only
-    `take` and `fill` may be called: everything else moves memory.
+    Threads write to rows that were taken for them, which are then moved up to those that are filled already. While
+    threads write, only `take` and `fill` may be called: everything else moves memory.
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
@@ -261,11 +211,6 @@ class Matrix:
     def row_bytes(self) -> int:
         """Size of the features of a document."""
         return self.width * self._flat.dtype.itemsize
-
-    @property
-    def documents_per_part(self) -> int:
-        """Number of documents for which rows may be taken at once."""
-        return max(_FEWEST_DOCUMENTS, _PART_BYTES // max(1, self.row_bytes))
 
     def take(self, n_rows: int) -> int:
         """Allot the next `n_rows` rows, and return the first of them."""
@@ -307,10 +252,7 @@ class Matrix:
             self._reserve(needed, self.width)
 
     def widen(self, width: int) -> None:
-        """Grow to at least `width` columns, and by at least an eighth, to amortise the moves; rows are taken back."""
-        self._widen(max(width, self.width + self.width // 8))
-
-    def _widen(self, width: int) -> None:
+        """Grow to `width` columns; rows that are not filled are taken back."""
         old = self.width
         self.rewind()
         check_memory(self.n_filled, width, self._flat.dtype)
@@ -325,7 +267,7 @@ class Matrix:
     def finish(self, width: int) -> tuple[Features, Floats]:
         """Return the filled rows, with `width` columns, and their grades."""
         if width > self.width:
-            self._widen(width)
+            self.widen(width)
         if width < self.width:
             _narrow_rows(self._flat.view(), self.n_filled, self.width, width)
         X = self._flat.finish(self.n_filled * width).reshape(self.n_filled, width)
@@ -379,8 +321,8 @@ _SPARE = 1.03
 class Filler:
     """Parses chunks into one matrix that grows in length and width; results are collected in the order of the text.
 
-    Chunks are split so that the rows taken for a part have a moderate size. When a part turns out to be wider than the
-    matrix, that is widened, and whatever is pending is split and parsed again. `widest` is what is known of the first.
+    When a part turns out to be wider than the matrix, that is widened, and whatever is pending is split and parsed
+    again. `widest` is what is known of the first.
     """
 
     def __init__(self, pool: Pool, parser: LineParser, policy: ErrorPolicy, reader: TextReader, widest: Widest) -> None:
@@ -419,9 +361,9 @@ class Filler:
         if errors:
             raise errors[0]
 
-    def finish(self, width: int) -> tuple[Features, Floats]:
-        """Return the documents, with `width` features, and their grades."""
-        return self._matrix.finish(width)
+    def finish(self) -> tuple[Features, Floats]:
+        """Return the features of the documents, and their grades."""
+        return self._matrix.finish(self.width)
 
     def _submit(self) -> None:
         """Have the first part of what is to do parsed, or make room for it."""
@@ -430,7 +372,7 @@ class Filler:
             if not (self._parser.min_width or self._density.widest.width):
                 self._density.see(self._parser.widest(self._todo[0]))
             matrix.widen(self._parser.min_width or self._density.widest.width)
-        part, rest = self._todo[0].split(matrix.documents_per_part)
+        part, rest = self._todo[0].split(max(_FEWEST_DOCUMENTS, _PART_BYTES // max(1, matrix.row_bytes)))
         if self._has_gap or not matrix.has_room(part.n_documents):
             if self._jobs:
                 self._finish_all()
@@ -449,7 +391,7 @@ class Filler:
         while self._jobs and (len(self._jobs) > self._pool.depth or self._n_pending_bytes > MOST_PENDING_BYTES):
             self._finish_oldest()
 
-    def _parse(self, chunk: Chunk, first: int) -> Parsed:
+    def _parse(self, chunk: Chunk, first: int) -> Parsed:  # views of the matrix must be gone when it is done
         return self._parser.parse(chunk, DenseRoom(*self._matrix.arrays(), first))
 
     def _finish_all(self) -> None:
@@ -481,4 +423,4 @@ class Filler:
         self._todo.extendleft(job.chunk for job in reversed(self._jobs))
         self._jobs.clear()
         self._n_pending_bytes = 0
-        self._matrix.widen(widest.width)
+        self._matrix.widen(max(widest.width, self._matrix.width + self._matrix.width // 8))  # to amortise the moves

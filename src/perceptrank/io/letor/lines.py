@@ -38,9 +38,9 @@ class Parsed(NamedTuple):
     """A parsed chunk.
 
     `widest` is the number of columns it needs; features beyond those of the matrix have not been stored. `starts`,
-    `lines` and `qids` have the row in the chunk, the line of the file and the id where each query begins; the positions
-    of ids that are no numbers are in `text_at`, the ids in `texts`. `bad` is a table of the invalid lines, in which at
-    most `limit` features were allowed.
+    `lines` and `qids` have the row in the chunk, the line of the file and the id where each query begins; ids are
+    objects unless all are numbers. `bad` is a table of the invalid lines, in which at most `limit` features were
+    allowed.
     """
 
     n_rows: int
@@ -48,20 +48,11 @@ class Parsed(NamedTuple):
     is_dense: bool
     starts: Ints
     lines: Ints
-    qids: Ints
-    text_at: Ints
-    texts: list[str]
+    qids: npt.NDArray[Any]
     comments: list[str] | None
     docids: Texts | None
     bad: IntRows
     limit: int
-
-    def all_qids(self) -> list[int | str]:
-        """Return the query ids as numbers and text."""
-        qids: list[int | str] = self.qids.tolist()
-        for position, text in zip(self.text_at.tolist(), self.texts, strict=True):
-            qids[position] = text
-        return qids
 
 
 class DenseRoom(NamedTuple):
@@ -125,15 +116,8 @@ class LineParser:
 
     def detect_dialect(self, chunk: Chunk) -> Chunk:
         """Detect the location of query ids and the feature names, from the chunks up to a file's first document."""
-        if chunk.file not in self._seen_headers:
-            self._detect_from(chunk)
-        return chunk
-
-    def has_seen_documents(self, chunk: Chunk) -> bool:
-        """Tell whether the file of a chunk whose dialect was detected has had a document so far."""
-        return chunk.file in self._seen_headers
-
-    def _detect_from(self, chunk: Chunk) -> None:
+        if self.has_seen_documents(chunk):
+            return chunk
         text = chunk.text[chunk.start : chunk.stop].tobytes()
         line, end = chunk.first_line, 0
         while (start := _skip_comments(text, end)) < len(text):
@@ -146,9 +130,14 @@ class LineParser:
                     self._with_docids.add(chunk.file)
                 in_comment = b" qid:" not in b" ".join(fields.split(None, 2)[:2]) and bool(comment.strip())
                 self._where.setdefault(chunk.file, codes.IN_COMMENT if in_comment else codes.IN_FIELD)
-                return
+                break
             feature, _, name = comment.partition(b":")
             self._name_feature(Widest(int(feature), chunk.file, line), decode(name.strip()))
+        return chunk
+
+    def has_seen_documents(self, chunk: Chunk) -> bool:
+        """Tell whether the file of a chunk whose dialect was detected has had a document so far."""
+        return chunk.file in self._seen_headers
 
     def _name_feature(self, named: Widest, name: str) -> None:
         column = named.width - self.settings.base
@@ -218,8 +207,11 @@ class LineParser:
         """
         limit = limit or self.settings.limit
         state, runs, comments, bad = self._run(chunk, room, self.settings.skip, limit)
-        text_at = np.flatnonzero(runs[:, codes.RUN_START] >= 0)
-        spans = runs[text_at, codes.RUN_START : codes.RUN_END + 1]
+        is_text = runs[:, codes.RUN_START] >= 0
+        qids: npt.NDArray[Any] = runs[:, codes.RUN_ID].copy()
+        if is_text.any():
+            qids = qids.astype(object)
+            qids[is_text] = _decode_spans(chunk.text, runs[is_text, codes.RUN_START : codes.RUN_END + 1])
         first_row = room.first_row if isinstance(room, DenseRoom) else 0
         return Parsed(
             n_rows=int(state[codes.N_ROWS]),
@@ -227,9 +219,7 @@ class LineParser:
             is_dense=state[codes.N_SPARSE] == 0,
             starts=runs[:, codes.RUN_ROW] - first_row,
             lines=runs[:, codes.RUN_LINE] + chunk.first_line,
-            qids=runs[:, codes.RUN_ID].copy(),
-            text_at=text_at,
-            texts=_decode_spans(chunk.text, spans),
+            qids=qids,
             comments=_decode_spans(chunk.text, comments) if self.settings.comments else None,
             docids=_copy_docids(chunk.text, comments) if len(comments) else None,
             bad=bad,
@@ -252,7 +242,14 @@ class LineParser:
         sparse: Sparse | None = None
         first_row = 0
         if isinstance(room, DenseRoom):
-            dense, first_row = (room.X, self._take_marks(), *self._names_of_columns(room.X.shape[1])), room.first_row
+            columns = self._columns  # which another thread may replace
+            if len(columns[0]) != room.X.shape[1]:
+                columns = self._columns = name_columns(room.X.shape[1], self.settings.base)
+            try:
+                marks = self._marks.pop()
+            except IndexError:
+                marks = np.zeros(self.settings.limit + 1, np.int64)
+            dense, first_row = (room.X, marks, *columns), room.first_row
         else:
             sparse = room.values, room.indices, room.ends
         n = chunk.n_documents
@@ -266,8 +263,7 @@ class LineParser:
         rules = self.settings.base, limit, self.settings.bound, self._where.get(chunk.file, codes.IN_FIELD)
         while True:
             known_at = np.array(sorted(values), dtype=np.int64)
-            known = np.array([values[pos] for pos in sorted(values)], dtype=np.float64)
-            numbers = late, known_at, known
+            numbers = late, known_at, np.array([values[pos] for pos in known_at.tolist()], dtype=np.float64)
             parse_lines(
                 *(dense, sparse, room.relevance, first_row, chunk.text, chunk.start, chunk.stop),
                 *(runs, comments, numbers, bad, rules, state),
@@ -282,18 +278,6 @@ class LineParser:
             self._marks.append(dense[1])
         n_rows, n_runs, n_bad = (int(state[k]) for k in (codes.N_ROWS, codes.N_RUNS, codes.N_BAD))
         return state, runs[:n_runs], comments[:n_rows], bad[:n_bad]
-
-    def _take_marks(self) -> Ints:
-        try:
-            return self._marks.pop()
-        except IndexError:
-            return np.zeros(self.settings.limit + 1, np.int64)
-
-    def _names_of_columns(self, width: int) -> tuple[Words, Words]:
-        columns = self._columns  # which another thread may replace
-        if len(columns[0]) != width:
-            columns = self._columns = name_columns(width, self.settings.base)
-        return columns
 
 
 def _skip_comments(text: bytes, start: int) -> int:
@@ -335,8 +319,7 @@ LARGEST_SPARSE_SHARE = 1 / 8
 def is_sparse(parser: LineParser, chunk: Chunk, width: int) -> bool:
     """Choose between sparse and dense features, by the first chunk that has documents, unless the settings say.
 
-    Features are sparse if there are more than `MOST_DENSE_FEATURES` and less than a `LARGEST_SPARSE_SHARE` of the
-    values is not zero: dense ones would take four times the memory then, and more.
+    Where sparse ones are chosen, dense ones would take four times the memory, or more.
     """
     if parser.settings.sparse is not None:
         return parser.settings.sparse
@@ -348,10 +331,9 @@ def is_sparse(parser: LineParser, chunk: Chunk, width: int) -> bool:
 
 
 class DensityLimit:
-    """Refuses dense features that take far more memory than their text, unless their number is declared.
+    """Refuses more dense features than `allowed_bytes` that take far more memory than their text, unless declared.
 
-    A few bytes of text can name or use a feature with a large id, and every document gets a column for it. So many
-    `allowed_bytes` are accepted whatever the text.
+    A few bytes of text can name or use a feature with a large id, and every document gets a column for it.
     """
 
     def __init__(self, parser: LineParser, allowed_bytes: int = 0) -> None:

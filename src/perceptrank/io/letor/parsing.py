@@ -363,14 +363,13 @@ def parse_lines(
 ) -> None:
     """Parse the lines from start to stop into rows from first_row on, dense or sparse; the other is None.
 
-    `dense` is (X, marks, words, masks); features beyond the width of X are validated but not stored, and state[WIDEST]
-    reports them. `marks` has one entry per feature below the `limit`, and one more. `sparse` is (values, indices,
-    ends): row i is values and indices from ends[i - 1] to ends[i], with room for one value per colon of the text. The
-    compiler leaves out the branch for the other one.
+    Features beyond the width of X are validated but not stored, and state[WIDEST] reports them. `marks` has one entry
+    per feature below the `limit`, and one more. A sparse row i is values and indices from ends[i - 1] to ends[i], with
+    room for one value per colon of the text.
 
-    Invalid lines are left out and entered in `bad`; when it is full, the pass ends. `numbers` is (late, known_at,
-    known): `late` receives the spans of numbers that the caller has to convert; it calls again with their values in
-    `known`, at the offsets `known_at`. Those that do not fit in `late` are only counted.
+    Invalid lines are left out and entered in `bad`; when it is full, the pass ends. `late` receives the spans of
+    numbers that the caller has to convert; it calls again with their values in `known`, at the offsets `known_at`.
+    Those that do not fit in `late` are only counted.
     """
     pos, where = start, rules[3]
     state[:] = 0
@@ -492,10 +491,7 @@ def _parse_tail(
 
 @compiled
 def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, state: Ints) -> bool:
-    """Begin a run of rows if the query id, the text from begin to end, differs from that of the previous row.
-
-    Returns False for an id with a zero byte, which NumPy's arrays of text do not keep at the end.
-    """
+    """Begin a run of rows if the query id, a span, differs from that of the row before; False if it has a zero byte."""
     same = state[codes.ID_START] >= 0 and state[codes.ID_END] - state[codes.ID_START] == end - begin
     if same:
         for k in range(end - begin):
@@ -523,13 +519,13 @@ def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, sta
         runs[run, codes.RUN_ID] = -np.int64(number) if first > begin else np.int64(number)
         runs[run, codes.RUN_START] = -1
         return True
-    n_zeros = 0
+    n_zeros = 0  # which NumPy's arrays of text do not keep at the end
     for k in range(begin, end):
         n_zeros += text[k] == 0
     return n_zeros == 0
 
 
-@compiled
+@helper
 def _is_of_word(byte: int) -> bool:
     is_letter = 0 <= (byte | 32) - ord("a") < 26
     return is_letter or 0 <= byte - ord("0") < 10 or byte == ord("_")

@@ -8,19 +8,19 @@ from contextlib import closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.block_assembly import BlockAssembler, Piece, RepeatedQueryError
 from perceptrank.io.errors import FormatError, no_documents
-from perceptrank.io.letor.filling import Filler, JoinedRuns, Pool, SparseFiller, in_order, permute_rows
+from perceptrank.io.letor.filling import Filler, Pool, SparseFiller, in_order, permute_rows
 from perceptrank.io.letor.lines import DensityLimit, LineParser, Parsed, Room, Widest, is_sparse
 from perceptrank.io.letor.settings import GROUP, ErrorPolicy, LineSettings, OnError
 from perceptrank.io.paths import PathLike, Source, display_name, find_files, is_rereadable
 from perceptrank.io.text import Chunk, TextReader
-from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.columns import COMMENT, DOCID, QID, RELEVANCE
 from perceptrank.stream.grouping import as_sizes, group_runs
@@ -119,7 +119,7 @@ def read_letor(
     where = qid if group is None else GROUP
     settings = LineSettings(n_features, zero_based, where, comments, dtype, clip, policy.skips, sparse)
     parser = LineParser([display_name(file) for file in files], settings)
-    reader = TextReader(files, policy.add_one)
+    reader = TextReader(files, lambda error: policy.add([error]))
 
     def report() -> None:
         if progress is not None:
@@ -127,8 +127,12 @@ def read_letor(
 
     with closing(reader.chunks()) as all_chunks, Pool(n_threads, reader.n_bytes) as pool:
         chunks = map(parser.detect_dialect, all_chunks)
-        first = _first_with_documents(chunks, parser, reader, report)
-        if first is None:
+        for first in chunks:
+            if parser.has_seen_documents(first):
+                break
+            reader.release(first)  # which has nothing but headers and comments
+            report()
+        else:
             policy.warn_if_skipped()
             raise no_documents(parser.files)
         is_known = bool(parser.min_width or settings.sparse)
@@ -141,29 +145,32 @@ def read_letor(
     if filler.n_filled == 0:
         raise no_documents(parser.files)
     names = parser.feature_names(filler.width, sparse=sparse)
-    X, relevance = filler.finish(filler.width)
-    stream = _group(X, relevance, filler.runs.finish(len(X)), names)
-    return stream if group is None else _regroup(stream, group)
-
-
-def _first_with_documents(
-    chunks: Iterator[Chunk], parser: LineParser, reader: TextReader, report: Callable[[], object]
-) -> Chunk | None:
-    """Return the first chunk that has a document; those before it have nothing but headers and comments."""
-    for chunk in chunks:
-        if parser.has_seen_documents(chunk):
-            return chunk
-        reader.release(chunk)
-        report()
-    return None
-
-
-def _regroup(stream: QueryStream, group: npt.ArrayLike | PathLike) -> QueryStream:
-    """Split a stream of one query into queries of the given sizes."""
+    X: AnyFeatures
+    X, relevance = filler.finish()
+    qids, bounds, all_comments, docids = filler.runs.finish(len(X))
+    rows: Ints | None = None
+    if not _are_distinct_numbers(qids):
+        rows, bounds, qids = group_runs(qids, bounds)
+    if rows is not None:  # bring the documents of each query together; dense ones in place
+        relevance = relevance[rows]
+        all_comments = None if all_comments is None else all_comments[rows]
+        docids = None if docids is None else docids[rows]
+        if isinstance(X, SparseFeatures):
+            X = X[rows]
+        else:
+            permute_rows(X, rows, np.empty((1, X.shape[1]), X.dtype))
+    documents = {RELEVANCE: relevance, DOCID: docids, COMMENT: all_comments}
+    stream = QueryStream._trusted(X, bounds, documents, {QID: qids}, names)
+    if group is None:
+        return stream
     sizes = _read_sizes(group) if isinstance(group, (str, os.PathLike)) else group
     bounds = np.concatenate([[0], np.cumsum(as_sizes(sizes, stream.n_documents))])
-    queries = {QID: np.arange(len(bounds) - 1)}
-    return QueryStream._trusted(stream.X, bounds, stream._documents, queries, stream.feature_names)
+    return QueryStream._trusted(stream.X, bounds, stream._documents, {QID: np.arange(len(bounds) - 1)}, names)
+
+
+def _are_distinct_numbers(ids: npt.NDArray[Any]) -> bool:
+    """Tell whether ids are numbers of which none repeats, in far less memory than grouping takes."""
+    return ids.dtype.kind == "i" and bool((ids[1:] > ids[:-1]).all() or np.diff(np.sort(ids)).all())
 
 
 def _read_sizes(path: PathLike) -> list[int]:
@@ -175,23 +182,6 @@ def _read_sizes(path: PathLike) -> list[int]:
                 raise FormatError(os.fspath(path), number, 1, f"sizes must be whole numbers, one per line, got {shown}")
             sizes.append(int(size))
     return sizes
-
-
-def _group(X: AnyFeatures, relevance: Floats, runs: JoinedRuns, feature_names: tuple[str, ...] | None) -> QueryStream:
-    """Bring the documents of each query together; dense ones in place."""
-    qids, bounds, comments, docids, all_differ = runs
-    if not all_differ:
-        rows, bounds, qids = group_runs(qids, bounds)
-        if rows is not None:
-            relevance = relevance[rows]
-            comments = None if comments is None else comments[rows]
-            docids = None if docids is None else docids[rows]
-            if isinstance(X, SparseFeatures):
-                X = X[rows]
-            else:
-                permute_rows(X, rows, np.empty((1, X.shape[1]), X.dtype))
-    documents = {RELEVANCE: relevance, DOCID: docids, COMMENT: comments}
-    return QueryStream._trusted(X, bounds, documents, {QID: qids}, feature_names)
 
 
 def scan_letor(
@@ -257,7 +247,7 @@ def _blocks(
     max_bytes: int,
 ) -> Iterator[QueryStream]:
     parser = LineParser([display_name(file) for file in files], settings)
-    reader = TextReader(files, policy.add_one)
+    reader = TextReader(files, lambda error: policy.add([error]))
     with closing(reader.chunks()) as chunks:
         first = next(chunks, None)
         if first is None:
@@ -293,7 +283,7 @@ def _blocks(
                 comments = None if parsed.comments is None else Texts(parsed.comments)
                 X, relevance = room.rows(parsed.n_rows, width)
                 columns = {RELEVANCE: relevance, DOCID: parsed.docids, COMMENT: comments}
-                piece = Piece(X, parsed.starts.tolist(), parsed.all_qids(), columns)
+                piece = Piece(X, parsed.starts.tolist(), parsed.qids.tolist(), columns)
                 try:
                     for block in queries.add(piece):
                         yield block
@@ -321,10 +311,7 @@ def _documents_per_part(width: int, parser: LineParser) -> int:
 def _find_width(
     files: list[Source], first: Chunk, parser: LineParser, density: DensityLimit, n_threads: int | None
 ) -> int:
-    """Find the number of features: that of the first chunk if its documents omit none, else that of all files.
-
-    Open files cannot be read twice, so the first chunk decides.
-    """
+    """Find the number of features: that of all files, or of the first chunk if it omits none, or a file is open."""
     parser.detect_dialect(first)
     sparse = parser.settings.sparse is True
     density.see(parser.widest(first, sparse=sparse))

@@ -21,8 +21,8 @@ GROUP = object()  # as `qid`: lines do not name their queries
 class LineSettings:
     """Those parameters of `read_letor` and `scan_letor` that concern a line, checked.
 
-    `skip` is True if invalid lines are left out. `limit` is the number of features that lines may have, `where` the
-    location of query ids, None if it is to be detected. `sparse` is None if the first documents decide.
+    `limit` is the number of features that lines may have. `where` is the location of query ids, None to detect it;
+    `sparse` is None if the first documents decide.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ErrorPolicy:
         self._shown: list[str] = []
         self.skips = on_error != "raise"
 
-    def add(self, problems: Iterable[FormatError], count: int) -> None:
+    def add(self, problems: Iterable[FormatError], count: int = 1) -> None:
         """Raise the first of `count` errors, pass all on, or count them; no more are made than are looked at."""
         if self._on_error == "raise":
             for problem in problems:
@@ -82,10 +82,6 @@ class ErrorPolicy:
         else:
             self._count += count
             self._shown += [str(problem) for problem in islice(problems, _MAX_SHOWN - len(self._shown))]
-
-    def add_one(self, problem: FormatError) -> None:
-        """Raise an error, pass it on, or count it."""
-        self.add([problem], 1)
 
     def warn_if_skipped(self) -> None:
         """Warn about skipped lines, if there are any."""
@@ -101,15 +97,19 @@ _NON_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 def describe(text: Bytes, pos: int, code: int, settings: LineSettings, limit: int) -> str:
-    """Return the message for an error code at an offset of the text, with options that help.
-
-    `limit` is the number of features that were allowed.
-    """
-    token = _token_at(text, pos)
+    """Return the message for an error code at an offset of the text, where `limit` features were allowed."""
+    word = re.split(rb"[\s#]", text[pos : pos + _SHOWN_BYTES + 1].tobytes())[0]
+    token = decode(word) if len(word) <= _SHOWN_BYTES else word[:-1].decode(errors="ignore") + "…"
     got = f"got {token!r}" if token else "got nothing"
     is_finite = _NON_FINITE.fullmatch(token) is None
     kept = "" if settings.dtype == np.float64 else "`dtype='float64'` keeps it, "
     stray = "comments name the queries; if the field does, use `qid='field'`"
+    last = limit - 1 + settings.base
+    ids = f"ids above {last} must be declared with `n_features`"
+    if settings.n_features is not None:
+        ids = f"with `n_features={settings.n_features}` ids go from {settings.base} to {last}"
+    elif limit == LARGEST_SPARSE:
+        ids = f"ids go from {settings.base} to {last}"
     pair = "qid: must come right after the grade and once" if token.startswith("qid:") else "expected feature:value"
     return {
         codes.BAD_GRADE: f"expected a grade, {got}" if is_finite else f"a grade must be finite, {got}",
@@ -120,7 +120,7 @@ def describe(text: Bytes, pos: int, code: int, settings: LineSettings, limit: in
         codes.STRAY_QUERY: f"unexpected field {token!r}: {stray}",
         codes.BAD_PAIR: f"{pair}, {got}",
         codes.ID_ZERO: f"feature ids count from 1, {got}; if they count from 0 here, use `zero_based=True`",
-        codes.ID_BEYOND: f"feature id too large: {_rule_for_ids(settings, limit)}, {got}",
+        codes.ID_BEYOND: f"feature id too large: {ids}, {got}",
         codes.BAD_VALUE: f"expected a number, {got}" if is_finite else f"a value must be finite, {got}",
         codes.INFINITE_VALUE: f"a value must fit into {settings.dtype}, {got}; {kept}`clip=…` bounds it",
         codes.DUPLICATE: f"a feature must occur once in a line, {got} again",
@@ -140,20 +140,6 @@ def find_repeated_id(text: Bytes, start: int) -> int:
             return start + pair.start()
         seen.add(int(pair[1]))
     raise AssertionError("no feature id is repeated")
-
-
-def _token_at(text: Bytes, pos: int) -> str:
-    token = re.split(rb"[\s#]", text[pos : pos + _SHOWN_BYTES + 1].tobytes())[0]
-    return decode(token) if len(token) <= _SHOWN_BYTES else token[:-1].decode(errors="ignore") + "…"
-
-
-def _rule_for_ids(settings: LineSettings, limit: int) -> str:
-    last = limit - 1 + settings.base
-    if settings.n_features is not None:
-        return f"with `n_features={settings.n_features}` ids go from {settings.base} to {last}"
-    if limit == LARGEST_SPARSE:
-        return f"ids go from {settings.base} to {last}"
-    return f"ids above {last} must be declared with `n_features`"
 
 
 def decode(text: bytes) -> str:

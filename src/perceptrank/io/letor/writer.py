@@ -84,36 +84,29 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
         for block in as_blocks(stream, required=True):
             if first is None:
                 first = block
-                file.write(_header(block.feature_names, base))
-            elif (block.n_features, block.feature_names) != (first.n_features, first.feature_names):
-                if block.n_features != first.n_features:
-                    problem = f"got {first.n_features} and then {block.n_features}"
-                else:
-                    problem = "got different names"
-                raise ValueError(f"blocks must have the same features, {problem}")
+                for feature, name in enumerate(block.feature_names or (), base):
+                    if _LINE_BREAK.search(name) or name != name.strip(_BLANKS):
+                        raise ValueError(f"a feature name must be one line without spaces around it, got {name!r}")
+                    file.write(f"#{feature}:{name}\n".encode())
+            elif block.n_features != first.n_features:
+                raise ValueError(
+                    f"blocks must have the same features, got {first.n_features} and then {block.n_features}"
+                )
+            elif block.feature_names != first.feature_names:
+                raise ValueError("blocks must have the same features, got different names")
+            no_place = "LETOR text has no place for"
             if block.query_weights is not None and (block.query_weights != 1).any():
-                raise ValueError(
-                    "LETOR text has no place for query weights: write a store or Parquet, "
-                    "or stream.with_query_weights(None)"
-                )
+                ways = "write a store or Parquet, or stream.with_query_weights(None)"
+                raise ValueError(f"{no_place} query weights: {ways}")
             if added := block.columns.keys() - OF_JUDGED:
-                raise ValueError(
-                    f"LETOR text has no place for the column {min(added)!r}: write a store or Parquet, "
-                    f"or stream.with_columns({{{min(added)!r}: None}})"
-                )
+                ways = f"write a store or Parquet, or stream.with_columns({{{min(added)!r}: None}})"
+                raise ValueError(f"{no_place} the column {min(added)!r}: {ways}")
             for qid in block.qids.tolist():
                 if qid in seen:
                     raise ValueError(f"query ids must be distinct in LETOR text, got {qid!r} twice")
                 seen.add(qid)
             for text in _format_block(block, base, sparse, is_first=block is first):
                 file.write(text.data)
-
-
-def _header(names: tuple[str, ...] | None, base: int) -> bytes:
-    for name in names or ():
-        if _LINE_BREAK.search(name) or name != name.strip(_BLANKS):
-            raise ValueError(f"a feature name must be one line without spaces around it, got {name!r}")
-    return "".join(f"#{base + column}:{name}\n" for column, name in enumerate(names or ())).encode()
 
 
 def _format_block(block: QueryStream, base: int, sparse: bool, *, is_first: bool) -> Iterator[Bytes]:
@@ -231,9 +224,8 @@ def _format_rows(
 ) -> tuple[int, int, int]:
     """Format rows row to last_row; return (row, column, pos) at the end, or at a number left to the caller.
 
-    Rows are dense or sparse; the other is None, and the compiler leaves out its branch. Column -1 is the grade; columns
-    of sparse rows are counted among their non-zeros. After the caller has written the number, continue with the next
-    column.
+    Rows are dense or sparse; the other is None. Column -1 is the grade; columns of sparse rows are counted among their
+    non-zeros. After the caller has written the number, it continues with the next column.
     """
     ids, id_bounds, query_of_row, comments, comment_bounds = fields
     while row < last_row:

@@ -9,7 +9,7 @@ from perceptrank.io.errors import FileFormatError
 from perceptrank.io.logs.events import Log, parse_times, pl
 from perceptrank.io.logs.records import Layout
 from perceptrank.io.logs.report import Counts
-from perceptrank.io.tables.columns import listed, normalize
+from perceptrank.io.tables.columns import listed, missing_column, normalize
 from perceptrank.io.tables.delimited import parse_words
 
 # The usual names of columns, most telling first.
@@ -34,16 +34,15 @@ def find_layout(path: str, names: Iterable[str], roles: Mapping[str, str]) -> La
     layout: Layout = {}
     for role, usual in _USUAL.items():
         chosen = roles.get(role) or next((known[name] for name in usual if name in known), None)
-        if chosen is not None and chosen not in known.values():
-            raise FileFormatError(path, f" has no column {chosen!r}; it has {listed(list(known.values()))}")
         if chosen is not None:
+            if chosen not in known.values():
+                raise missing_column(path, chosen, list(known.values()))
             layout[role] = (chosen,)
         elif role in _REQUIRED:
             needs = "a table of clicks needs the impression, the document, its place, and if it was clicked"
             hint = f"; `{role}=…` names it" if role in ("qid", "docid") else ""
-            raise FileFormatError(
-                path, f" has no column known as {usual[0]!r}: {needs}; it has {listed(list(known.values()))}{hint}"
-            )
+            shown = listed(list(known.values()))
+            raise FileFormatError(path, f" has no column known as {usual[0]!r}: {needs}; it has {shown}{hint}")
     if layout.get("user_query") == layout["qid"]:
         del layout["user_query"]
     return layout

@@ -10,15 +10,13 @@ import numpy as np
 
 from perceptrank.io.growing import GrowingArray
 from perceptrank.io.logs.events import pl
-from perceptrank.io.logs.records import is_parquet
 from perceptrank.io.logs.report import Counts
-from perceptrank.io.paths import PathLike, find_paths
+from perceptrank.io.paths import PathLike, find_paths, is_parquet
 from perceptrank.io.tables.columns import Wanted, find_roles, is_kept_apart
 from perceptrank.io.tables.delimited import as_texts
 from perceptrank.io.tables.reader import forget_text, open_tables
-from perceptrank.io.tables.rows import Place, Rows, check_features
+from perceptrank.io.tables.rows import Place, Rows, align, check_features
 from perceptrank.kernels.arrays import Bools, Features
-from perceptrank.stream.memory import free_memory
 
 
 class NoRowsError(ValueError):
@@ -26,10 +24,7 @@ class NoRowsError(ValueError):
 
 
 class FeatureTable:
-    """Features in memory, by query and document, or by document if the tables name no queries.
-
-    The query is the id of the impression, or what the user asked.
-    """
+    """Features in memory, by query (the impression's id, or what the user asked) and document, or by document alone."""
 
     def __init__(
         self, paths: PathLike | Iterable[PathLike], wanted: Wanted, missing: str, without: Collection[str] = ()
@@ -40,13 +35,16 @@ class FeatureTable:
         others = [file for file in self.files if not is_parquet(file)]
         tables = [_parquet_rows(file, wanted) for file in self.files if file not in others]
         for table in [*tables, *(table.rows() for table in open_tables(others, wanted))]:
-            batches += (forget_text(check_features(_leave_out(rows, without), missing)) for rows in table)
+            for rows in table:
+                kept = [j for j, name in enumerate(rows.names) if name not in without]
+                own = replace(rows, X=rows.X[:, kept], names=tuple(rows.names[j] for j in kept)) if without else rows
+                batches.append(forget_text(check_features(own, missing)))
         if not batches:
             raise NoRowsError(f"there are no rows in {', '.join(self.files)}")
         self.names = tuple(dict.fromkeys(name for rows in batches for name in rows.names))
         values = GrowingArray(wanted.dtype)
         for rows in batches:
-            values.extend(self._align(rows, missing).ravel())
+            values.extend(align(rows, self.names, missing).X.ravel())
         self.X: Features = values.finish().reshape(sum(map(len, batches)), len(self.names))
         queries = np.concatenate([rows.qids for rows in batches])
         documents = [text for rows in batches for text in rows.columns["docid"].tolist()]
@@ -62,15 +60,6 @@ class FeatureTable:
         """Begin a pass: no row is used yet."""
         self._named_by = ""
         self.used: Bools = np.zeros(len(self.X), dtype=bool)
-
-    def _align(self, rows: Rows, missing: str) -> Features:
-        if rows.names == self.names:
-            return rows.X
-        X: Features = np.full((len(rows), len(self.names)), np.nan, rows.X.dtype)
-        if X.nbytes > free_memory():
-            raise MemoryError(f"there is no memory for {X.nbytes / 1e9:.1f} GB of features")
-        X[:, [self.names.index(name) for name in rows.names]] = rows.X
-        return check_features(replace(rows, X=X, names=self.names), missing).X
 
     def find(self, documents: Any) -> Any:
         """Return the row of features of each document, null for those that have none."""
@@ -100,15 +89,6 @@ class FeatureTable:
         """Return some keys, for the message that none of them fits."""
         pairs = self._keys.head(2).select(self._key).rows()
         return ", ".join("/".join(map(repr, pair)) for pair in pairs)
-
-
-def _leave_out(rows: Rows, names: Collection[str]) -> Rows:
-    """Return rows without the features of these names."""
-    kept = [j for j, name in enumerate(rows.names) if name not in names]
-    if len(kept) == len(rows.names):
-        return rows
-    X: Features = rows.X[:, kept]
-    return replace(rows, X=X, names=tuple(rows.names[j] for j in kept))
 
 
 def _parquet_rows(path: str, wanted: Wanted) -> Iterator[Rows]:

@@ -27,7 +27,7 @@ from perceptrank.io.logs.pairing import (
     pair_documents,
     place_documents,
 )
-from perceptrank.io.logs.records import Layout, Source, first_record, name_of, read_records
+from perceptrank.io.logs.records import Layout, Record, Source, first_record, name_of, read_records
 from perceptrank.io.logs.report import Counts, NoImpressionsError
 from perceptrank.io.logs.spilling import SpilledLog
 from perceptrank.io.tables.columns import listed
@@ -39,6 +39,15 @@ from perceptrank.stream.query_stream import QueryStream
 def find_kind(source: Source) -> str:
     """Tell the kind of a log by its first record; raise `FileFormatError` if it is none that is known."""
     record = first_record(source)
+    if (kind := _kind_of(record)) is not None:
+        return kind
+    shown = listed(list(record)) or "nothing"
+    raise FileFormatError(
+        name_of(source), f" is no known kind of log: its first record has {shown}; `kind=…` says what it is"
+    )
+
+
+def _kind_of(record: Record) -> str | None:
     names = record.keys()
     is_event = record.get("event", "") in METARANK_EVENTS and not names.isdisjoint(("id", "item", "user", "items"))
     if is_event or {"event", "items", "ranking"} <= names:
@@ -47,12 +56,23 @@ def find_kind(source: Source) -> str:
         return "table"
     if not names.isdisjoint(("action_name", "query_response_hit_ids")) or {"query_id", "user_query"} <= names:
         return "ubi"
-    if not names.isdisjoint(SITE_SEARCH_NAMES):
-        return "site_search"
-    shown = listed(list(names)) or "nothing"
-    raise FileFormatError(
-        name_of(source), f" is no known kind of log: its first record has {shown}; `kind=…` says what it is"
-    )
+    return None if names.isdisjoint(SITE_SEARCH_NAMES) else "site_search"
+
+
+def check_alike(sources: list[Source]) -> None:
+    """Raise `FileFormatError` if files are of different kinds: one layout would find nothing in some of them."""
+    files = [source for source in sources if isinstance(source, str)]
+    if len(files) < 2:
+        return
+    known = [(file, kind) for file in files if (kind := _kind_of(first_record(file))) is not None]
+    for file, kind in known[1:]:
+        if kind != known[0][1]:
+            first = f"{known[0][0]} is of the kind {known[0][1]!r}"
+            raise FileFormatError(
+                file,
+                f" is a log of the kind {kind!r}, and {first}: files that are read together must be of one kind; read "
+                "each apart, or only one of them if they have the same clicks",
+            )
 
 
 class ClickLog:
@@ -165,7 +185,15 @@ class StreamBuilder:
         times = queries["time"].to_numpy().astype("datetime64[ms]")
         place = documents["place"].to_numpy().astype(np.int32)
         clicked = documents["clicked"].to_numpy().astype(np.float64)
-        self._count(times, place, clicked, offsets)
+        known = times[~np.isnat(times)]
+        is_early = np.diff(np.append(self._last_time, known)) < np.timedelta64(0, "ms")
+        self._last_time = known[-1] if len(known) else self._last_time
+        counts = self._counts
+        counts.noted["impressions that are earlier than the one before"] += int(is_early.sum())
+        counts.noted["impressions with gaps between the places"] += count_gaps(place, offsets)
+        counts.impressions += len(offsets) - 1
+        counts.documents += len(place)
+        counts.clicks += int((clicked > 0).sum())
         of_documents = {"docid": as_texts(documents["docid"]), "place": place, "clicked": clicked}
         for name in ("examined", "propensity"):
             if name in self._known:
@@ -192,18 +220,6 @@ class StreamBuilder:
         with_features = queries.join(documents.select("q"), on="q", how="semi").sort("q")
         counts.left_out["impressions without features"] += len(queries) - len(with_features)
         return features.X[rows.drop_nulls().to_numpy()], documents, with_features
-
-    def _count(self, times: Any, place: Any, clicked: Any, offsets: Any) -> None:
-        counts = self._counts
-        known = times[~np.isnat(times)]
-        counts.noted["impressions that are earlier than the one before"] += int(
-            (np.diff(np.append(self._last_time, known)) < np.timedelta64(0, "ms")).sum()
-        )
-        self._last_time = known[-1] if len(known) else self._last_time
-        counts.noted["impressions with gaps between the places"] += count_gaps(place, offsets)
-        counts.impressions += len(offsets) - 1
-        counts.documents += len(place)
-        counts.clicks += int((clicked > 0).sum())
 
     def finish(self, files: list[str], kind: str) -> None:
         """Count features that were not used; raise if no impression was left."""

@@ -68,13 +68,7 @@ def _split_ubi(frame: Any, clicks: Sequence[str], counts: Counts) -> Log:
             has_ordinal=pl.col("ordinal").is_not_null() & (pl.col("ordinal") != "{}"),
             time=parse_times(chosen["time"], counts),
         ),
-        queries.select(
-            "qid",
-            "user_query",
-            "hits",
-            session=session,
-            time=parse_times(queries["time"], counts),
-        ),
+        queries.select("qid", "user_query", "hits", session=session, time=parse_times(queries["time"], counts)),
     )
 
 
@@ -173,11 +167,10 @@ def _split_site_search(frame: Any, clicks: Sequence[str], counts: Counts) -> Log
     named = [_VIEW, *clicks]
     count_actions("events of the type", frame.filter(action.is_not_null() & ~action.is_in(named))["action"], counts)
     chosen = frame.filter(action.is_in(named))
+    several = pl.when(pl.col("documents").list.len() > 0).then("documents")
     chosen = chosen.with_columns(
         time=parse_times(chosen["time"], counts),
-        documents=pl.coalesce(
-            pl.when(pl.col("documents").list.len() > 0).then("documents"), pl.concat_list("document")
-        ),
+        documents=pl.coalesce(several, pl.concat_list("document")),
         positions=pl.coalesce("positions", pl.concat_list("position")),
     )
     n_documents = pl.col("documents").list.len()
@@ -192,9 +185,8 @@ def _split_site_search(frame: Any, clicks: Sequence[str], counts: Counts) -> Log
     page, per_page, offset = (pl.col(name).cast(pl.Int64, strict=False) for name in ("page", "per_page", "offset"))
     answers = answers.with_columns(offset=pl.coalesce(offset, page * per_page, pl.lit(0)))
     is_valid = pl.col("offset").is_between(0, MOST_PLACES)
-    counts.noted[f"answers that do not begin at a place from 0 to {MOST_PLACES:,}, taken to begin at 0"] += len(
-        answers.filter(~is_valid)
-    )
+    strange = f"answers that do not begin at a place from 0 to {MOST_PLACES:,}, taken to begin at 0"
+    counts.noted[strange] += len(answers.filter(~is_valid))
     return Log.of(
         chosen.select(
             qid=qid,

@@ -37,18 +37,17 @@ _ELASTICSEARCH = _Api("Elasticsearch", (7, 10), "/_pit", "id")
 
 
 class LiveIndex:
-    """An index of a live engine: each call returns an iterator over all its documents, each once.
+    """An index of a live engine: each call returns an iterator over all its documents, each once, with its ``_id``.
 
-    They are as they are when the first is asked for: what is written, changed or deleted later is not seen. Documents
-    come in the order in which they were written to their shard; those of several indexes are mixed. The engine keeps
-    the point in time until the iterator ends, fails or is closed, or five minutes after the last page if this process
-    is killed. Each document is its source, with its id as ``_id``.
+    They are as they are when the first is asked for, in the order in which they were written to their shard. The engine
+    keeps this point in time until the iterator ends, fails or is closed, or five minutes after the last page if this
+    process is killed.
 
     `url` is the address of OpenSearch 2.4 or later, or Elasticsearch 7.10 or later, with credentials as for
-    `EngineServer`, which `name` does not show; `index` the name of an index or alias, or several separated by commas,
-    with ``*`` for any text. Documents whose `timestamp` is earlier than `since`, which is UTC without a zone, are left
-    out; those without one are read. A request is sent again up to `retries` times, with growing pauses, if the engine
-    cannot be reached within `timeout` seconds or is overloaded.
+    `EngineServer`; `index` an index or alias, or several separated by commas, with ``*`` for any text. Documents whose
+    `timestamp` is earlier than `since`, which is UTC without a zone, are left out; those without one are read. A
+    request is sent again up to `retries` times, with growing pauses, if the engine cannot be reached within `timeout`
+    seconds or is overloaded.
     """
 
     def __init__(
@@ -77,7 +76,12 @@ class LiveIndex:
         api, pit = self._open()
         try:
             if "query" in search:
-                self._check_times()
+                kinds = self._ask("GET", f"{self._path}/_field_caps?fields={_TIME}")["fields"].get(_TIME, {})
+                if others := kinds.keys() - {"date", "date_nanos"}:  # engines compare texts word by word
+                    raise EngineError(
+                        f"`since` needs {_TIME} to be a date; {self.server.engine} at {self.server.address} has it as "
+                        f"{' and '.join(sorted(others))} in the index {self.index!r}: read all, and select by `time`"
+                    )
             while True:
                 search["pit"] = {"id": pit, "keep_alive": _KEEP_ALIVE}
                 page = self._ask("POST", "/_search?allow_partial_search_results=false", search)
@@ -97,15 +101,6 @@ class LiveIndex:
         finally:
             with suppress(EngineError):  # it ends by itself, and what led here is more important
                 self.server.ask("DELETE", api.path, {api.id_name: pit})
-
-    def _check_times(self) -> None:
-        """Raise `EngineError` if times are not dates: engines compare texts word by word."""
-        kinds = self._ask("GET", f"{self._path}/_field_caps?fields={_TIME}")["fields"].get(_TIME, {})
-        if others := kinds.keys() - {"date", "date_nanos"}:
-            raise EngineError(
-                f"`since` needs {_TIME} to be a date; {self.server.engine} at {self.server.address} has it as "
-                f"{' and '.join(sorted(others))} in the index {self.index!r}: read all, and select by `time`"
-            )
 
     def _open(self) -> tuple[_Api, str]:
         for api in self._list_apis():
@@ -142,9 +137,8 @@ class LiveIndex:
         return [api] if api is _OPENSEARCH else [_ELASTICSEARCH, _OPENSEARCH]
 
     def _too_old(self) -> EngineError:
-        needed = " or ".join(
-            f"{api.engine} {'.'.join(map(str, api.first_version))}" for api in (_OPENSEARCH, _ELASTICSEARCH)
-        )
+        apis = _OPENSEARCH, _ELASTICSEARCH
+        needed = " or ".join(f"{api.engine} {api.first_version[0]}.{api.first_version[1]}" for api in apis)
         return EngineError(
             f"{self.server.engine} at {self.server.address} cannot read {self.index!r} at one point in time, which "
             f"needs {needed} or later: save the documents as NDJSON, one per line, and read that file"
@@ -157,18 +151,15 @@ class LiveIndex:
                 return self.server.ask(method, path, body)
             except EngineError as error:
                 if not error.may_pass or attempt == self.retries:
-                    raise self._explain(error) from None
+                    advice = ""
+                    if error.status == 404 and "context" in str(error):
+                        advice = (
+                            ": the engine has dropped its point in time, because it restarted or more than "
+                            f"{_KEEP_ALIVE} passed between two pages; read it again"
+                        )
+                    raise EngineError(f"{error} (reading the index {self.index!r}){advice}", error.status) from None
             time.sleep(_FIRST_PAUSE * 2**attempt)
         raise AssertionError
-
-    def _explain(self, error: EngineError) -> EngineError:
-        advice = ""
-        if error.status == 404 and "context" in str(error):
-            advice = (
-                f": the engine has dropped its point in time, because it restarted or more than {_KEEP_ALIVE} passed "
-                "between two pages; read it again"
-            )
-        return EngineError(f"{error} (reading the index {self.index!r}){advice}", error.status)
 
     def _check(self, page: Any) -> list[dict[str, Any]]:
         """Return the documents of a page, none of which is missing."""

@@ -174,10 +174,7 @@ def decide_first_place(zero: int, one: int, n_needed: int) -> int | None:
 
 
 def count_votes(pairs: Any) -> Ints:
-    """Count documents whose ordinal says that places are counted from 0, from 1, and whose place depends on it.
-
-    What says so is their order among the hits, and where seen lists begin.
-    """
+    """Count documents whose hit, or begin of a list, says that places count from 0, from 1, and that depend on it."""
     ordinal, hit = pl.coalesce("shown", "clicked_at"), pl.col("hit")
     needed = pl.col("is_seen") & (pl.col("shown").is_not_null() | (hit & pl.col("clicked_at")).is_not_null())
     zero, one, n_needed = pairs.select((ordinal == hit - 1).sum(), one=(ordinal == hit).sum(), n=needed.sum()).row(0)
@@ -216,15 +213,13 @@ def place_documents(
     problems = pl.col("is_robot"), ~pl.col("is_listed"), ~in_list, place.is_null()
     first_problem = pl.coalesce(*(pl.when(is_so).then(number) for number, is_so in enumerate(problems, 1)), 0)
     pairs = pairs.with_columns(place=place, reason=first_problem)
-    dropped = [pairs.filter(pl.col("reason") > 0)]
+    _count_dropped(pairs.filter(pl.col("reason") > 0), settings, counts)
     pairs = pairs.filter(pl.col("reason") == 0).sort("q", pl.col("place") == 0, "place", ~pl.col("seen"), "row")
-    is_taken = (
-        (pl.col("place") > 0) & (pl.col("place") == pl.col("place").shift(1)) & (pl.col("q") == pl.col("q").shift(1))
-    )
+    is_same = [pl.col(name) == pl.col(name).shift(1) for name in ("q", "place")]
+    is_taken = pl.all_horizontal(pl.col("place") > 0, *is_same)
     pairs = pairs.with_columns(is_taken=is_taken.fill_null(False))
-    dropped.append(pairs.filter("is_taken").with_columns(reason=pl.lit(5)))
+    _count_dropped(pairs.filter("is_taken").with_columns(reason=pl.lit(5)), settings, counts)
     pairs = pairs.filter(~pl.col("is_taken"))
-    _count_dropped(dropped, settings, counts)
     is_unseen = is_clicked & (pl.col("place") == 0)
     counts.dropped["on documents that were not shown"] += int(pairs.filter(is_unseen)["n"].sum())
     pairs = pairs.with_columns(pl.when(~is_unseen).then(pl.col("n", "amount")).otherwise(0))
@@ -232,21 +227,17 @@ def place_documents(
         counts.left_out[f"impressions of sessions with more than {settings.max_session_clicks:,} clicks"] += n_robots
     is_unknown = ~pl.col("is_listed") & ~pl.col("is_robot")
     counts.left_out["queries whose results are unknown"] += count_where(queries, is_unknown)
-    unknown = (
-        pl.when(is_seen & (settings.impressions == "seen"))
-        .then((seen | is_clicked).cast(pl.Float64))
-        .otherwise(float("nan"))
-    )
+    is_known, was_examined = is_seen & (settings.impressions == "seen"), (seen | is_clicked).cast(pl.Float64)
+    examined = pl.when(is_known).then(was_examined).otherwise(float("nan"))
     counts.repeated += int(pairs.select((pl.col("n").cast(pl.Int64) - 1).clip(0).sum()).item())
     pairs = pairs.select(
-        "q", "docid", "place", "propensity", clicked="amount", examined=pl.coalesce("examined", unknown)
+        "q", "docid", "place", "propensity", clicked="amount", examined=pl.coalesce("examined", examined)
     )
     return pairs, queries.join(pairs.select("q"), on="q", how="semi").sort("q")
 
 
-def _count_dropped(parts: list[Any], settings: Settings, counts: Counts) -> None:
-    for part in parts:
-        for reason, n_clicks, n_rows in part.group_by("reason").agg(pl.col("n").sum(), rows=pl.len()).iter_rows():
-            counts.dropped[_REASONS[reason].format(limit=settings.max_session_clicks)] += n_clicks
-            if reason in _DOCUMENTS:
-                counts.left_out[_DOCUMENTS[reason]] += n_rows
+def _count_dropped(pairs: Any, settings: Settings, counts: Counts) -> None:
+    for reason, n_clicks, n_rows in pairs.group_by("reason").agg(pl.col("n").sum(), rows=pl.len()).iter_rows():
+        counts.dropped[_REASONS[reason].format(limit=settings.max_session_clicks)] += n_clicks
+        if reason in _DOCUMENTS:
+            counts.left_out[_DOCUMENTS[reason]] += n_rows

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.logs.features import FeatureTable, NoRowsError
-from perceptrank.io.logs.impressions import ClickLog, find_kind
+from perceptrank.io.logs.impressions import ClickLog, check_alike, find_kind
 from perceptrank.io.logs.pairing import Settings
 from perceptrank.io.logs.records import Logs, as_sources, name_of
 from perceptrank.io.logs.report import ClickReport, NoImpressionsError
@@ -63,9 +63,8 @@ def read_clicks(
         The log: lines of JSON, bulk requests, answers of a search API with ``hits.hits``, or Parquet, plain or
         compressed; for ``kind="table"`` what `read_table` reads, or Parquet. The address of an index of a live
         OpenSearch or Elasticsearch, like ``https://user:password@host:9200/ubi_events``, or that of the server alone,
-        which reads ``ubi_queries`` and ``ubi_events``; without a user, the environment variable
-        PERCEPTRANK_AUTHORIZATION is sent as the header Authorization. Records are dictionaries; a callable returns an
-        iterator of them.
+        for ``ubi_queries`` and ``ubi_events``; without a user, the environment variable PERCEPTRANK_AUTHORIZATION is
+        the header Authorization. Records are dictionaries; a callable returns an iterator of them.
     queries : as `events`, optional
         Queries and what they returned, if they are not among the events.
     feature_paths : path or several of them, optional
@@ -80,11 +79,10 @@ def read_clicks(
     clicks : sequence of str, optional
         Actions that count as clicks; default ``click``, in User Behavior Insights also ``click_through``.
     impressions : "seen" or "shown"
-        What impression events say. If yours are sent for whole pages, and not for what came into view, take "shown":
-        ``examined`` is unknown then.
+        What impression events say. If yours are sent for whole pages, take "shown": ``examined`` is unknown then.
     first_place : 0 or 1, optional
-        What positions are counted from. By default this is found out: from positions of documents whose place among
-        the results is known, and from where lists begin. `ValueError` if that is ambiguous.
+        What positions are counted from. By default this is found out, from documents whose place among the results is
+        known, and from where lists begin.
     max_session_clicks : int, optional
         Impressions of sessions with more clicks are left out: these are robots. None for no limit.
     since : str or datetime, optional
@@ -157,10 +155,10 @@ def scan_clicks(
 ) -> Scan:
     r"""Read a log of clicks lazily, in re-iterable blocks of whole impressions.
 
-    The impressions are those of `read_clicks`, in the same order, wherever in the log their events stand: each pass
-    writes the log to temporary files first, which take about as much as the log. What is held in memory is 16 bytes for
-    each impression, the number of clicks of each session, the features, and one group of impressions. Of tables, the
-    rows of an impression must be adjacent. Other parameters are those of `read_clicks`.
+    The impressions are those of `read_clicks`, in the same order: each pass writes the log to temporary files first,
+    which take about as much as the log. Memory holds 16 bytes for each impression, the number of clicks of each
+    session, the features, and one group of impressions. Of tables, the rows of an impression must be adjacent. Other
+    parameters are those of `read_clicks`.
 
     Parameters
     ----------
@@ -205,6 +203,7 @@ def _open_log(
         check_positive_whole("max_session_clicks", settings.max_session_clicks)
     sources = as_sources(events, since)
     kind = find_kind(sources[0]) if settings.kind == "auto" else settings.kind
+    check_alike(sources)
     if kind == "table" and (queries is not None or settings.clicks is not None):
         raise ValueError("queries and clicks must not be given for a table: its rows have both")
     if kind == "table" and not all(isinstance(source, str) for source in sources):

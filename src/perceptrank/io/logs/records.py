@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.logs.events import pl
 from perceptrank.io.logs.live import open_indexes
-from perceptrank.io.paths import PathLike, find_paths, is_address
+from perceptrank.io.paths import PathLike, find_paths, is_address, is_parquet
 from perceptrank.io.sources import table_format_of_name
 from perceptrank.io.tables.chunks import Progress, read_chunks, read_head
 from perceptrank.io.tables.columns import Wanted
@@ -30,7 +30,6 @@ Record: TypeAlias = Mapping[str, Any]
 Logs: TypeAlias = PathLike | Iterable[PathLike] | Iterable[Record] | Callable[[], Iterable[Record]]
 Source: TypeAlias = str | Callable[[], Iterable[Record]]
 
-_PARQUET = b"PAR1"
 _PARQUET_ROWS = 200_000  # read at once
 _BATCH = 20_000
 _CHUNK_BYTES = 16 * 2**20  # polars parses larger chunks faster, with all threads
@@ -240,14 +239,6 @@ def as_text(value: Any) -> str:
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else json.dumps(value)
 
 
-def is_parquet(source: object) -> bool:
-    """Tell if a source is a Parquet file."""
-    if not isinstance(source, str) or not os.path.isfile(source):
-        return False
-    with open(source, "rb") as file:
-        return file.read(len(_PARQUET)) == _PARQUET
-
-
 def open_delimited(path: str) -> DelimitedTable | None:
     """Open a table with a delimiter; return None if the name is not that of one."""
     format = table_format_of_name(path)
@@ -259,14 +250,10 @@ def open_delimited(path: str) -> DelimitedTable | None:
 def read_delimited(table: DelimitedTable, layout: Layout, progress: Progress | None) -> Iterator[Any]:
     """Read a table as data frames with the columns of a layout."""
     known = {*table.columns.roles.values(), *table.columns.ignored}
-    names = {column: _flat_name(known, keys) for column, keys in layout.items()}
-    for frame in table.texts([name for name in dict.fromkeys(names.values()) if name is not None], progress):
-        yield frame.select(
-            **{
-                column: pl.lit(None, kind_of(layout[column])) if name is None else pl.col(name)
-                for column, name in names.items()
-            }
-        )
+    names = {column: name for column, keys in layout.items() if (name := _flat_name(known, keys)) is not None}
+    absent = {column: pl.lit(None, kind_of(keys)) for column, keys in layout.items() if column not in names}
+    for frame in table.texts(list(dict.fromkeys(names.values())), progress):
+        yield frame.select(**{column: pl.col(name) for column, name in names.items()}, **absent).select(*layout)
 
 
 def _flat_name(known: Collection[str], keys: tuple[str, ...]) -> str | None:

@@ -46,9 +46,8 @@ class ClickReport:
     noted: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        parts = [
-            f"{self.kind} log: {self.impressions:,} impressions, {self.documents:,} documents, {self.clicks:,} clicked"
-        ]
+        sizes = f"{self.impressions:,} impressions, {self.documents:,} documents, {self.clicks:,} clicked"
+        parts = [f"{self.kind} log: {sizes}"]
         if self.first_place is not None:
             parts.append(f"positions count from {self.first_place}{' (detected)' if self.detected else ''}")
         return "; ".join([*parts, *self.problems()])
@@ -60,19 +59,15 @@ class ClickReport:
             raise ValueError(f"reports must be of logs of one kind, got {self.kind} and {other.kind}")
         places = {place for place in (self.first_place, other.first_place) if place is not None}
         if len(places) == 2:
-            raise ValueError(
-                "positions count from 0 in one log, and from 1 in another: say `first_place`, or read them apart"
-            )
-        sizes: dict[str, Any] = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in ("impressions", "documents", "clicks", "repeated")
-        }
-        reasons: dict[str, Any] = {
-            name: dict(Counter(getattr(self, name)) + Counter(getattr(other, name)))
-            for name in ("dropped", "left_out", "noted")
-        }
+            ways = "say `first_place`, or read them apart"
+            raise ValueError(f"positions count from 0 in one log, and from 1 in another: {ways}")
+        sums: dict[str, Any] = {}
+        for name in ("impressions", "documents", "clicks", "repeated"):
+            sums[name] = getattr(self, name) + getattr(other, name)
+        for name in ("dropped", "left_out", "noted"):
+            sums[name] = dict(Counter(getattr(self, name)) + Counter(getattr(other, name)))
         place, detected = max(places, default=None), self.detected or other.detected
-        return ClickReport(self.kind, first_place=place, detected=detected, **sizes, **reasons)
+        return ClickReport(self.kind, first_place=place, detected=detected, **sums)
 
     @property
     def needs_a_look(self) -> bool:
@@ -101,12 +96,9 @@ class Counts:
 
     def report(self, kind: str, first_place: int | None, detected: bool) -> ClickReport:
         """Return the counts so far."""
-        dropped, left_out, noted = (
-            {what: count for what, count in counter.items() if count}
-            for counter in (self.dropped, self.left_out, self.noted)
-        )
         sizes = self.impressions, self.documents, self.clicks, self.repeated
-        return ClickReport(kind, *sizes, first_place, detected, dropped, left_out, noted)
+        reasons = (dict(+counter) for counter in (self.dropped, self.left_out, self.noted))  # of those that occurred
+        return ClickReport(kind, *sizes, first_place, detected, *reasons)
 
 
 class NoImpressionsError(ValueError):

@@ -140,8 +140,7 @@ def find_roles(
 ) -> tuple[dict[Role, str], tuple[Role, ...]]:
     """Return the column of each role that has one, and the roles whose columns were guessed.
 
-    `others` are columns that are taken only if the caller names them. Raises if a required role has no column, or if
-    two may hold the grades.
+    Raises if a required role has none, or two may hold the grades. `others` are taken only if the caller names them.
     """
     roles: dict[Role, str] = {}
     guessed: list[Role] = []

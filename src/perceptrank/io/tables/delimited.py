@@ -8,6 +8,7 @@ import io
 import os
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -46,10 +47,7 @@ _THREADS = 2
 
 
 class DelimitedTable:
-    """A table whose cells are separated by a delimiter.
-
-    TSV has no quotes; the delimiter of CSV is a comma, a semicolon, a tab or ``|``, as the header has it.
-    """
+    """A table whose cells are separated by a delimiter; TSV has no quotes."""
 
     knows_names = True
 
@@ -98,12 +96,9 @@ class DelimitedTable:
         vectors = (name for name in others if name.lower() in FEATURE_LISTS and self.has_vectors(name))
         if vector := next(vectors, None):
             return (vector,)
-        return tuple(name for name in others if not is_kept_apart(name, wanted) and self._has_numbers(name))
-
-    def _has_numbers(self, name: str) -> bool:
-        """Tell numbers from text: most values are numbers, so that one that is not is an error."""
-        values = self._sample_of(name)
-        return 2 * sum(map(is_number, values)) >= len(values)
+        samples = {name: self._sample_of(name) for name in others if not is_kept_apart(name, wanted)}
+        # if most values are numbers, one that is not is an error
+        return tuple(name for name, values in samples.items() if 2 * sum(map(is_number, values)) >= len(values))
 
     def has_vectors(self, name: str) -> bool:
         """Tell if a column has texts with names and values of features."""
@@ -160,22 +155,21 @@ class DelimitedTable:
     def _whole_records(self, chunk: Chunk) -> Iterator[tuple[int, list[str]]]:
         """Parse the rows of a chunk; those that end early get empty cells."""
         for line, cells in islice(self._records(chunk), 1, None):
-            if len(cells) > len(self.header):
-                raise self._too_long(line, cells)
-            yield line, cells + [""] * (len(self.header) - len(cells))
+            n_names = len(self.header)
+            if len(cells) > n_names:
+                problem = f"a row must have {n_names} cells, as the header has, got {len(cells)}"
+                raise FormatError(self.path, line, n_names + 1, problem)
+            yield line, cells + [""] * (n_names - len(cells))
 
     def _parse(self, chunk: Chunk) -> Rows:
         self._check_quotes(chunk)
         texts = {role: name for role, name in self._roles.items() if holds_texts(role)}
         numbers = {role: name for role, name in self._roles.items() if role not in texts}
 
-        def place(row: int, column: str) -> Place:
-            return self._place(chunk, row, column)
-
         parsed = self._parse_compiled(chunk, texts, numbers, self.names)
         qids, columns, X = self._parse_cells(chunk, texts, numbers) if parsed is None else parsed
         columns = {column_of(role).name: values for role, values in columns.items()}
-        return Rows(self.path, place, qids, columns, X, self.names)
+        return Rows(self.path, partial(self._place, chunk), qids, columns, X, self.names)
 
     def _parse_compiled(
         self, chunk: Chunk, texts: dict[str, str], numbers: dict[str, str], names: tuple[str, ...]
@@ -233,10 +227,8 @@ class DelimitedTable:
     def _cells(self, chunk: Chunk, names: list[str]) -> dict[str, list[str | None]]:
         """Return the texts of columns, None where there are none."""
         records = [cells for _, cells in self._whole_records(chunk)]
-        return {
-            name: [cells[j] or None for cells in records]
-            for name, j in ((name, self.header.index(name)) for name in names)
-        }
+        places = {name: self.header.index(name) for name in names}
+        return {name: [cells[j] or None for cells in records] for name, j in places.items()}
 
     def _numbers(self, chunk: Chunk, name: str, texts: list[str | None], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return texts as numbers."""
@@ -245,15 +237,12 @@ class DelimitedTable:
             try:
                 values[row] = parse_number(text or "")
             except ValueError:
-                raise self._no_number(chunk, row, name) from None
+                line, column, shown = self._place(chunk, row, name)
+                kinds = {column: describe_role(role) for role, column in self._roles.items()}
+                rule = f"{kinds.get(name, 'a feature')} must be a number (column {name!r})"
+                raise FormatError(self.path, line, column, f"{rule}, got {shown[:80]!r}") from None
         with np.errstate(over="ignore"):
             return values.astype(dtype)
-
-    def _no_number(self, chunk: Chunk, row: int, name: str) -> FormatError:
-        place = self._place(chunk, row, name)
-        kinds = {column: describe_role(role) for role, column in self._roles.items()}
-        rule = f"{kinds.get(name, 'a feature')} must be a number (column {name!r})"
-        return FormatError(self.path, place.line, place.column, f"{rule}, got {place.text[:80]!r}")
 
     def _parse_texts(self, chunk: Chunk, names: list[str]) -> Any:
         """Parse columns as texts, by polars; all of them, or it would take rows that are too long."""
@@ -266,7 +255,10 @@ class DelimitedTable:
                 quote_char='"' if self._quoted else None,
             )
         except (pl.exceptions.PolarsError, OverflowError) as error:
-            raise self._malformed(chunk, error) from None
+            for _ in self._whole_records(chunk):
+                pass  # which raises for the first row that is too long
+            reason = str(error).split("\n")[0][:200]
+            raise FileFormatError(self.path, f", lines from {chunk.line + 1} on: {reason}") from None
         frame.columns = self.header
         return frame.select(names)
 
@@ -316,19 +308,6 @@ class DelimitedTable:
             if b"\n" in chunk.text[opening[pair] : closing[pair]]:
                 line = chunk.line + chunk.text.count(b"\n", 0, opening[pair])
                 raise FormatError(self.path, line, 1, QUOTES)
-
-    def _malformed(self, chunk: Chunk, error: Exception) -> FormatError:
-        """Return the error for a chunk that polars refuses to read, with the line if it can be found."""
-        for line, cells in self._records(chunk):
-            if len(cells) > len(self.header):
-                return self._too_long(line, cells)
-        reason = str(error).split("\n")[0][:200]
-        return FileFormatError(self.path, f", lines from {chunk.line + 1} on: {reason}")
-
-    def _too_long(self, line: int, cells: list[str]) -> FormatError:
-        n_names = len(self.header)
-        problem = f"a row must have {n_names} cells, as the header has, got {len(cells)}"
-        return FormatError(self.path, line, n_names + 1, problem)
 
     def _decode(self, text: bytes, line: int) -> str:
         try:

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -71,8 +71,7 @@ def read_json(path: str, progress: Progress | None = None) -> Iterator[tuple[int
                 for document in documents_of(loads(content.decode())):
                     yield line, document
             except json.JSONDecodeError as error:
-                problem = f"a line must be an object of JSON: {error.msg}"
-                raise FormatError(path, line, error.colno, problem) from None
+                raise FormatError(path, line, error.colno, f"a line must be an object of JSON: {error.msg}") from None
             except UnicodeDecodeError as error:
                 problem = f"text must be UTF-8, got {content[error.start : error.start + 8]!r}"
                 raise FormatError(path, line, error.start + 1, problem) from None
@@ -108,12 +107,12 @@ def read_trec(path: str, format: str, progress: Progress | None = None) -> Itera
             if len(words) != len(names):
                 shape = f"{', '.join(names[:-1])} and {names[-1]}, {len(names)} words"
                 raise FormatError(path, line, 1, f"a line must have {shape}, got {len(words)}")
+            ids = {}
             for j in (0, 2):
                 try:
-                    words[j].decode()
+                    ids[names[j]] = words[j].decode()
                 except UnicodeDecodeError:
                     raise FormatError(path, line, j + 1, f"text must be UTF-8, got {words[j][:40]!r}") from None
-            ids = {"query": words[0].decode(), "document": words[2].decode()}
             if format == "qrels":
                 grade = max(_trec_number(path, line, words, 3, "grade"), 0.0)
                 yield line, Document(ids | {"grade": grade}, None, {}, {})
@@ -206,12 +205,8 @@ def _read_hit(hit: Any, outer: dict[str, Any]) -> Document:
     fields, source = hit.get("fields"), hit.get("_source")
     fields = fields if isinstance(fields, dict) else {}
     logs = fields.get("_ltrlog")
-    entries = [
-        (str(log), values)
-        for entry in (logs if isinstance(logs, list) else [])
-        if isinstance(entry, dict)
-        for log, values in entry.items()
-    ]
+    logs = [entry for entry in logs if isinstance(entry, dict)] if isinstance(logs, list) else []
+    entries = [(str(log), values) for entry in logs for log, values in entry.items()]
     if not entries:
         raise ValueError("a hit has no fields._ltrlog: ask for it with the extension ltr_log and a named sltr query")
     features: dict[str, float] = {}
@@ -286,8 +281,8 @@ _BATCH_NUMBERS = 2**21
 class DocumentTable:
     """A table of documents that need not all have the same features.
 
-    `read` yields the documents, each with its line; it takes a callable for the progress, or None. `knows_names` is
-    False until all rows are read, unless the names of the features are given.
+    `read` yields the documents, each with its line. `knows_names` is False until all rows are read, unless the names of
+    the features are given.
     """
 
     def __init__(self, path: str, format: Format, wanted: Wanted, read: Read) -> None:
@@ -320,28 +315,19 @@ class DocumentTable:
         """Names of the features that are known, in the order of their first appearance."""
         return tuple(self._index)
 
-    def find_names(self) -> None:
-        """Read all rows, for the names of the features."""
-        for _ in self.rows():
-            pass
-        self.knows_names = True
-
     def rows(self, progress: Progress | None = None) -> Iterator[Rows]:
         """Read the rows, a batch at a time."""
-        lines: list[int] = []
-        documents: list[Document] = []
-        vectors: list[Mapping[str, float]] = []
+        batch: list[tuple[int, Document, Mapping[str, float]]] = []
         self.unused = {}
         for line, document in self._read(progress):
-            lines.append(line)
-            documents.append(document)
-            vectors.append(self._vector(line, document))
-            if len(documents) * max(len(self._index), 16) >= _BATCH_NUMBERS:
-                yield self._batch(lines, documents, vectors)
-                lines, documents, vectors = [], [], []
-        if documents:
-            yield self._batch(lines, documents, vectors)
+            batch.append((line, document, self._vector(line, document)))
+            if len(batch) * max(len(self._index), 16) >= _BATCH_NUMBERS:
+                yield self._batch(*zip(*batch, strict=True))
+                batch = []
+        if batch:
+            yield self._batch(*zip(*batch, strict=True))
         self._check_names()
+        self.knows_names = True
 
     def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
         """Read the queries and the values of a key of all rows."""
@@ -377,7 +363,9 @@ class DocumentTable:
                 self._index.setdefault(name, len(self._index))
         return vector
 
-    def _batch(self, lines: list[int], documents: list[Document], vectors: list[Mapping[str, float]]) -> Rows:
+    def _batch(
+        self, lines: Sequence[int], documents: Sequence[Document], vectors: Sequence[Mapping[str, float]]
+    ) -> Rows:
         def place(row: int, column: str) -> Place:
             value = documents[row].get(column)
             value = (documents[row].features or {}).get(column) if value is None else value
@@ -393,7 +381,7 @@ class DocumentTable:
         qids = self._ids(lines, documents, "qid") if "qid" in self._roles else np.full(len(documents), None)
         return Rows(self.path, place, qids, columns, self._matrix(vectors), self.names)
 
-    def _matrix(self, vectors: list[Mapping[str, float]]) -> Features:
+    def _matrix(self, vectors: Sequence[Mapping[str, float]]) -> Features:
         """Return vectors as a matrix with NaN where a row has no value."""
         n_rows, width, dtype = len(vectors), len(self._index), self._wanted.dtype
         n_bytes = n_rows * width * dtype.itemsize
@@ -406,16 +394,16 @@ class DocumentTable:
             X[rows, columns] = np.array([value for vector in vectors for value in vector.values()])
         return X
 
-    def _ids(self, lines: list[int], documents: list[Document], role: Role) -> npt.NDArray[Any]:
+    def _ids(self, lines: Sequence[int], documents: Sequence[Document], role: Role) -> npt.NDArray[Any]:
         name = self._roles[role]
         ids = np.empty(len(documents), dtype=object)
         for i, document in enumerate(documents):
             value = document.get(name)
-            if isinstance(value, bool) or (value is not None and not isinstance(value, (str, int))):
-                if not isinstance(value, float) or not math.isfinite(value):
-                    problem = f"{name!r} must be a text or a number, got {json.dumps(value)[:80]}"
-                    raise FormatError(self.path, lines[i], 1, problem)
+            if isinstance(value, float) and math.isfinite(value):
                 value = int(value) if value.is_integer() else value
+            elif isinstance(value, bool) or (value is not None and not isinstance(value, (str, int))):
+                problem = f"{name!r} must be a text or a number, got {json.dumps(value)[:80]}"
+                raise FormatError(self.path, lines[i], 1, problem)
             text = None if value is None or value == "" else str(value)
             if text is not None and not text.isascii() and not is_unicode(text):
                 problem = f"{name!r} must be Unicode, got half of a pair of surrogates in {json.dumps(text)[:80]}"
@@ -423,7 +411,7 @@ class DocumentTable:
             ids[i] = text
         return ids
 
-    def _numbers(self, lines: list[int], documents: list[Document], role: Role) -> Floats:
+    def _numbers(self, lines: Sequence[int], documents: Sequence[Document], role: Role) -> Floats:
         name = self._roles[role]
         numbers = np.empty(len(documents))
         for i, document in enumerate(documents):
@@ -438,13 +426,11 @@ class DocumentTable:
     def _features(self, document: Document) -> Mapping[str, float]:
         """Return the features of a document; count what else it has, and has no role."""
         wanted, with_features = self._wanted.features, self._wanted.with_features
-        vector: Mapping[str, float] = {}
+        vector: dict[str, float] = {}
         if with_features and document.features is None:
-            vector = {
-                name: as_number(name, value)
-                for name, value in document.own.items()
-                if (name in wanted if wanted is not None else self._is_feature(name, value))
-            }
+            for name, value in document.own.items():
+                if self._is_feature(name, value) if wanted is None else name in wanted:
+                    vector[name] = as_number(name, value)
         for part in (document.own, (not with_features and document.features) or {}):
             for name, value in part.items():
                 if name not in vector and name not in self._roles.values() and value is not None and value != "":
@@ -469,11 +455,7 @@ def _is_numeric(value: Any) -> bool:
 
 def is_unicode(text: str) -> bool:
     """Tell texts from those with half of a pair of surrogates, which JSON can write and UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return text == text.encode(errors="ignore").decode()
 
 
 def _holds_numbers(name: str, sample: list[Document]) -> bool:

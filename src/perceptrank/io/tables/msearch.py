@@ -15,14 +15,12 @@ def holds_requests(path: str) -> bool:
         return False
     lines = [line for line in read_head(path).split(b"\n") if line.strip()][:2]
     try:
-        header, search = map(json.loads, lines)
+        both = list(map(json.loads, lines))
     except ValueError:
         return False
-    return isinstance(search, dict) and isinstance(header, dict) and not _is_search(header) and _is_search(search)
-
-
-def _is_search(line: dict[str, Any]) -> bool:
-    return any(isinstance(line.get(name), dict) for name in ("query", "rescore", "ext"))
+    names = ("query", "rescore", "ext")
+    kinds = [any(isinstance(line.get(name), dict) for name in names) for line in both if isinstance(line, dict)]
+    return kinds == [False, True]
 
 
 def read_msearch(requests: str, path: str, progress: Progress | None = None) -> Iterator[tuple[int, Document]]:
@@ -39,9 +37,8 @@ def read_msearch(requests: str, path: str, progress: Progress | None = None) -> 
     responses = answers.get("responses") if isinstance(answers, dict) else None
     if not isinstance(responses, list) or len(responses) != len(asked):
         n = len(responses) if isinstance(responses, list) else "no list of"
-        raise FileFormatError(
-            path, f" must have a response to each of the {len(asked)} requests in {requests}, got {n}"
-        )
+        problem = f" must have a response to each of the {len(asked)} requests in {requests}, got {n}"
+        raise FileFormatError(path, problem)
     for number, ((line, own), response) in enumerate(zip(asked, responses, strict=True), 1):
         if isinstance(response, dict) and "error" in response:
             reason = json.dumps(response["error"])[:200]

@@ -31,8 +31,8 @@ from perceptrank.io.tables.columns import (
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
 from perceptrank.io.tables.document_table import DocumentTable, read_json, read_trec
 from perceptrank.io.tables.msearch import holds_requests, read_msearch
-from perceptrank.io.tables.rows import Rows, absent_feature, check_features, convert_column
-from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.io.tables.rows import Rows, align, check_features, convert_column
+from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.columns import WEIGHT, Values, find_column, join_columns, split_columns, take_rows
 from perceptrank.stream.grouping import group_runs
@@ -88,11 +88,10 @@ def read_table(
         Columns of features; default all columns of numbers that are no ids or grades. The names are the union over
         all rows.
     missing : "error", "keep", or "zero"
-        What to do with features that a row does not have: refuse them, keep them as NaN, or take them for 0, as
-        search engines do.
+        Features that a row does not have: refuse them, keep them as NaN, or take them for 0, as search engines do.
     unjudged : "skip" or "zero"
-        What to do with rows of features without a grade: leave them out, or let them have grade 0, if their query is
-        judged; normalizing scores within a query takes all of its documents.
+        Rows of features without a grade: leave them out, or let them have grade 0, if their query is judged, as scores
+        that are normalized within a query need all of its documents.
     dtype : float32 or float64
         Type of the features.
     report : callable, optional
@@ -156,9 +155,8 @@ def scan_table(
     r"""Read tables lazily, in re-iterable blocks of whole queries.
 
     The rows of a query must be adjacent in the table with the features. Judgements in a table of their own are held in
-    memory. Where rows name their features, as in logs of search engines, and `features` does not, the tables are read
-    once beforehand, for the names. Each pass ends with the warnings of `read_table`. Other parameters are those of
-    `read_table`.
+    memory. Where rows name their features, and `features` does not, the tables are read once beforehand, for the names.
+    Other parameters are those of `read_table`, and so are the warnings that end each pass.
 
     Parameters
     ----------
@@ -185,27 +183,22 @@ def scan_table(
 
     def start() -> Iterator[QueryStream]:
         queries = BlockAssembler(max_bytes, names)
-        for rows in tables.rows(are_adjacent=True):
-            for part in _cut(tables.align(rows, names), max_bytes):
+        for batch in tables.rows(are_adjacent=True):
+            rows = align(batch, names, missing)
+            n_rows = max(1, max_bytes // max(1, rows.X.itemsize * rows.X.shape[1]))
+            first = 0
+            for stop in [*rows.starts()[1:].tolist(), len(rows)]:
+                if stop - first < n_rows and stop < len(rows):
+                    continue
+                part, first = rows.take(slice(first, stop)), stop
                 try:
                     yield from queries.add(part.piece())
                 except RepeatedQueryError as error:
-                    raise FormatError(
-                        part.path, part.line(error.start), 1, f"{error}; `read_table` groups them, in memory"
-                    ) from None
+                    problem = f"{error}; `read_table` groups them, in memory"
+                    raise FormatError(part.path, part.line(error.start), 1, problem) from None
         yield from queries.flush()
 
     return Scan(start, f"tables in {', '.join(tables.files)}")
-
-
-def _cut(rows: Rows, max_bytes: int) -> Iterator[Rows]:
-    """Cut rows at queries into parts of about so many bytes."""
-    n_rows = max(1, max_bytes // max(1, rows.X.itemsize * rows.X.shape[1]))
-    first = 0
-    for stop in [*rows.starts()[1:].tolist(), len(rows)]:
-        if stop - first >= n_rows or stop == len(rows):
-            yield rows.take(slice(first, stop))
-            first = stop
 
 
 def forget_text(rows: Rows) -> Rows:
@@ -222,12 +215,10 @@ def _collect(batches: Iterable[Rows], tables: Tables) -> QueryStream:
     starts: list[int] = []
     qids: list[str] = []
     for rows in batches:
-        X = tables.align(rows, tables.names).X
+        X = align(rows, tables.names, tables.missing).X
         if X.nbytes > free_memory():
-            n_bytes = len(values) * X.itemsize + X.nbytes
-            raise MemoryError(
-                f"there is no memory for {n_bytes / 1e9:.1f} GB of features; scan_table reads block by block"
-            )
+            size = (len(values) * X.itemsize + X.nbytes) / 1e9
+            raise MemoryError(f"there is no memory for {size:.1f} GB of features; scan_table reads block by block")
         values.extend(X.ravel())
         piece = rows.piece()
         continues = int(bool(qids) and piece.qids[0] == qids[-1])
@@ -245,10 +236,7 @@ def _collect(batches: Iterable[Rows], tables: Tables) -> QueryStream:
 
 
 class Tables:
-    """Tables to read as one stream: `paths` have grades, `feature_paths` features to join.
-
-    Without `feature_paths` the tables with grades have the features too.
-    """
+    """Tables to read as one stream: `paths` have grades, and the features, too, unless `feature_paths` have them."""
 
     def __init__(
         self,
@@ -263,10 +251,13 @@ class Tables:
         check_choice("missing", missing, MISSING)
         check_choice("unjudged", unjudged, ("skip", "zero"))
         self._has_zeros = unjudged == "zero"
-        self._missing, self._progress, self.dtype = missing, progress, wanted.dtype
-        files = _find_regular_files(paths)
-        feature_files = [] if feature_paths is None else _find_regular_files(feature_paths)
+        self.missing, self._progress, self.dtype = missing, progress, wanted.dtype
+        files = find_paths(paths, "tables")
+        feature_files = [] if feature_paths is None else find_paths(feature_paths, "tables")
         self.files = [*files, *feature_files]
+        for file in self.files:
+            if not is_rereadable(file):
+                raise ValueError(f"{file} must be a regular file: the columns are looked at before the rows are read")
         self._n_bytes = sum(map(os.path.getsize, self.files))
         is_joined = feature_paths is not None
         wanted = wanted._replace(is_shared=is_joined)
@@ -276,33 +267,30 @@ class Tables:
         roles = {role: name for role, name in wanted.roles.items() if role != "relevance"}
         featured = wanted._replace(roles=roles, required={"qid", "docid"}, with_grades=False)
         self._featured = open_tables(feature_files, featured)
-        self._with_features = self._featured or self._graded
+        self._with_features, self._all = self._featured or self._graded, [*self._graded, *self._featured]
         for table in self._with_features:
             if not table.columns.features:
                 where = "" if is_joined else "; `feature_paths=…` names a table that has them"
                 raise FileFormatError(table.path, f" has no features: no column of numbers is left for them{where}")
-        self._check_roles(wanted, [table.columns for table in [*self._graded, *self._featured]])
-        self._names_unused, self._reported = wanted.features is None, report is not None
-        if report is not None:
-            for table in [*self._graded, *self._featured]:
-                report(table.columns)
-
-    def _check_roles(self, wanted: Wanted, columns: list[TableColumns]) -> None:
-        """Raise if no table has a column that the caller names: each may have its own names."""
-        for role, name in wanted.roles.items():
-            if role == "relevance" or name in [table.roles.get(role) for table in columns]:
+        for role, name in wanted.roles.items():  # each table may have its own names
+            if role == "relevance" or name in [table.columns.roles.get(role) for table in self._all]:
                 continue
             what = ""
             if role == "weight":
-                has_trec = any(table.format in ("qrels", "run") for table in columns)
+                has_trec = any(table.columns.format in ("qrels", "run") for table in self._all)
                 what = " of query weights" + ("; files of TREC have no place for weights" if has_trec else "")
             raise ValueError(f"none of {', '.join(self.files)} has a column {name!r}{what}")
+        self._names_unused, self._reported = wanted.features is None, report is not None
+        if report is not None:
+            for table in self._all:
+                report(table.columns)
 
     def find_names(self) -> tuple[str, ...]:
         """Return the names of all features, the union over the tables; read them for that where necessary."""
         for table in self._with_features:
-            if isinstance(table, DocumentTable) and not table.knows_names:
-                table.find_names()
+            if not table.knows_names:
+                for _ in table.rows():
+                    pass
         return self.names
 
     @property
@@ -318,10 +306,11 @@ class Tables:
     def rows(self, *, are_adjacent: bool = False) -> Iterator[Rows]:
         """Read the rows that have grades and features; warn about those that lack either, raise if none has both.
 
-        If the rows of a query are adjacent, it is forgotten when the next one begins.
+        If the rows of a query are adjacent, it is forgotten when the next one begins. The first pass also warns of
+        columns that are not used, unless the caller has chosen the features or knows it already.
         """
         self._n_read = self._n_ungraded = self._n_zeros = 0
-        self._of_queries = ValuesOfQueries(_columns_of_queries([*self._graded, *self._featured]))
+        self._of_queries = ValuesOfQueries(_columns_of_queries(self._all))
         left_out: list[str] = []
         yield from self._join_rows(left_out) if self._featured else self._own_rows(are_adjacent)
         left_out += [f"{self._n_ungraded:,} rows without a grade"] if self._n_ungraded else []
@@ -329,41 +318,24 @@ class Tables:
             warnings.warn(f"{self._n_zeros:,} rows without a grade have grade 0", stacklevel=2)
         if left_out:
             warnings.warn(f"{' and '.join(left_out)} are left out", stacklevel=2)
-        self._name_unused()
-
-    def _name_unused(self) -> None:
-        """Warn of columns that are not used, once, unless the caller has chosen the features or knows it already."""
-        for table in [*self._graded, *self._featured] if self._names_unused else []:
+        for table in self._all if self._names_unused else []:
             known = table.columns.ignored if self._reported else ()
             unused = {name: n_rows for name, n_rows in table.unused.items() if name not in known}
             if unused:
                 rule = "features are columns of numbers, or those that `features=…` names"
-                warnings.warn(f"{table.path}: columns that are not used: {listed(unused)}; {rule}", stacklevel=3)
+                warnings.warn(f"{table.path}: columns that are not used: {listed(unused)}; {rule}", stacklevel=2)
         self._names_unused = False
 
-    def align(self, rows: Rows, names: tuple[str, ...]) -> Rows:
-        """Return rows with the features of all names, in their order; those that rows lack are missing."""
-        if rows.names == names:
-            return rows
-        absent = [name for name in names if name not in set(rows.names)]
-        if absent and self._missing == "error":
-            raise absent_feature(rows, 0, absent[0])
-        X: Features = np.full((len(rows), len(names)), 0.0 if self._missing == "zero" else np.nan, rows.X.dtype)
-        index = {name: j for j, name in enumerate(names)}
-        X[:, [index[name] for name in rows.names]] = rows.X
-        return replace(rows, X=X, names=names)
-
     def _own_rows(self, are_adjacent: bool) -> Iterator[Rows]:
-        is_empty = True
+        rows = None
         documents = _DocumentsOfQueries()
         for rows in self._graded_rows():
-            is_empty = False
             if "docid" in rows.columns:
                 documents.add(rows)
                 if are_adjacent:
                     documents.forget_all_but(rows.qids[-1])
-            yield check_features(rows, self._missing)
-        if is_empty:
+            yield check_features(rows, self.missing)
+        if rows is None:
             raise no_documents(self.files)
 
     def _graded_rows(self) -> Iterator[Rows]:
@@ -392,12 +364,8 @@ class Tables:
                     yield self._check_columns(table, graded, names)
 
     def _check_columns(self, table: Table, rows: Rows, names: set[str]) -> Rows:
-        """Return rows with valid columns; raise unless each names its query, with values that it has everywhere.
-
-        `names` are columns per query that are filled in if the table does not have them.
-        """
-        no_query = _are_empty(rows.qids)
-        if no_query.any():
+        """Return rows with valid columns, those of `names` at least; raise if a query is missing, or has two values."""
+        if (no_query := _are_empty(rows.qids)).any():
             raise FormatError(rows.path, rows.line(int(np.argmax(no_query))), 1, "a row must name its query")
         roles = table.columns.roles
         if "weight" in roles:
@@ -440,7 +408,7 @@ class Tables:
                 own = self._check_columns(table, chosen, names).columns
                 judged = take_rows(columns, numbers)
                 judged["relevance"] = np.where(is_judged, judged["relevance"], 0.0)
-                joined = check_features(replace(chosen, columns=own | judged), self._missing)
+                joined = check_features(replace(chosen, columns=own | judged), self.missing)
                 for j, name in enumerate(joined.names):
                     if is_grade_name(name):
                         equals = bool((joined.X[:, j] == joined.columns["relevance"]).all())
@@ -551,9 +519,8 @@ class _DocumentsOfQueries:
     def add(self, rows: Rows) -> None:
         """Add rows; raise if a query has a document twice. Some may have no id."""
         ids: Texts = rows.columns["docid"]
-        starts = rows.starts()
-        bounds = [*starts.tolist(), len(ids)]
-        query_of_row = np.repeat(np.arange(len(starts), dtype=np.uint64), np.diff(bounds))
+        bounds = [*rows.starts().tolist(), len(ids)]
+        query_of_row = np.repeat(np.arange(len(bounds) - 1, dtype=np.uint64), np.diff(bounds))
         keys = mix(query_of_row, ids.hashes())
         keys.sort()
         may_repeat = bool((keys[1:] == keys[:-1]).any())
@@ -568,9 +535,8 @@ class _DocumentsOfQueries:
                 known = set(before[first:last].tolist()) - {""}
             for row, docid in enumerate(ids[start:stop].tolist(), start):
                 if docid in known:
-                    problem = f"document {docid!r} of query {qid!r} appears twice"
-                    ways = "`docid=…` names another column of documents"
-                    raise FormatError(rows.path, rows.line(row), 1, f"{problem}; {ways}")
+                    problem = f"document {docid!r} of query {qid!r} appears twice; `docid=…` names another column"
+                    raise FormatError(rows.path, rows.line(row), 1, f"{problem} of documents")
                 if docid:
                     known.add(docid)
             self._known[qid] = known
@@ -589,10 +555,9 @@ def are_blank(rows: Rows) -> npt.NDArray[np.bool_]:
 
 def _mark_used(rows: Rows, numbers: Ints, used: npt.NDArray[np.bool_]) -> None:
     """Mark judgements as used; raise if one is used for a second time."""
-    repeated = np.ones(len(numbers), dtype=bool)
-    repeated[np.unique(numbers, return_index=True)[1]] = False
-    twice = used[numbers] | repeated
-    if twice.any():
+    twice = np.ones(len(numbers), dtype=bool)
+    twice[np.unique(numbers, return_index=True)[1]] = False
+    if (twice := twice | used[numbers]).any():
         row = int(np.argmax(twice))
         document = f"document {rows.columns['docid'][row]!r} of query {rows.qids[row]!r}"
         raise FormatError(rows.path, rows.line(row), 1, f"{document} has features a second time")
@@ -636,14 +601,6 @@ def open_table(path: str, wanted: Wanted) -> Table:
             raise missing_column(path, name, _RUN_FEATURES)
     own = wanted._replace(roles={}, features=wanted.features or _RUN_FEATURES, is_shared=True)
     return DocumentTable(path, format, own, partial(read_trec, path, format))
-
-
-def _find_regular_files(paths: PathLike | Iterable[PathLike]) -> list[str]:
-    files = find_paths(paths, "tables")
-    for file in files:
-        if not is_rereadable(file):
-            raise ValueError(f"{file} must be a regular file: the columns are looked at before the rows are read")
-    return files
 
 
 def as_wanted(

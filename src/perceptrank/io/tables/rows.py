@@ -13,6 +13,7 @@ from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FormatError
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.columns import Column, Values
+from perceptrank.stream.memory import free_memory
 
 # What other programs write where a number is missing, without case.
 MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "nil", "-", "?"))
@@ -31,9 +32,8 @@ class Place(NamedTuple):
 class Rows:
     """Consecutive rows of a table.
 
-    `place` finds a cell by row and column name; `qids` are text, or None; `columns` has the values of those
-    columns of a stream that the table has, where "" and NaN are missing. `X` has NaN for missing
-    features, and no columns if none are read.
+    `place` finds a cell by row and column name. `qids` are text, or None. In `columns`, those of a stream that the
+    table has, "" and NaN are missing values; so is NaN in `X`.
     """
 
     path: str
@@ -52,8 +52,8 @@ class Rows:
 
     def error(self, row: int, column: str, problem: str) -> FormatError:
         """Return the error about a cell."""
-        place = self.place(row, column)
-        return FormatError(self.path, place.line, place.column, f"{problem}, got {place.text[:80]!r}")
+        line, number, text = self.place(row, column)
+        return FormatError(self.path, line, number, f"{problem}, got {text[:80]!r}")
 
     def require(self, are_valid: npt.NDArray[np.bool_], column: str, rule: str) -> None:
         """Raise the error about the first row whose cell is not valid, if there is one."""
@@ -81,6 +81,22 @@ class Rows:
         """Return the rows as a piece of a stream."""
         starts = self.starts()
         return Piece(self.X, starts.tolist(), self.qids[starts].tolist(), self.columns)
+
+
+def align(rows: Rows, names: tuple[str, ...], missing: str) -> Rows:
+    """Return rows with the features of all names, in their order; those that rows lack are missing."""
+    if rows.names == names:
+        return rows
+    absent = [name for name in names if name not in set(rows.names)]
+    if absent and missing == "error":
+        raise absent_feature(rows, 0, absent[0])
+    n_bytes = len(rows) * len(names) * rows.X.itemsize
+    if n_bytes > free_memory():
+        raise MemoryError(f"there is no memory for {n_bytes / 1e9:.1f} GB of features")
+    X: Features = np.full((len(rows), len(names)), 0.0 if missing == "zero" else np.nan, rows.X.dtype)
+    index = {name: j for j, name in enumerate(names)}
+    X[:, [index[name] for name in rows.names]] = rows.X
+    return replace(rows, X=X, names=names)
 
 
 def parse_number(text: str) -> float:
@@ -150,6 +166,6 @@ def check_features(rows: Rows, missing: str) -> Rows:
 
 def absent_feature(rows: Rows, row: int, name: str) -> FormatError:
     """Return the error for a feature that a row does not have."""
-    place = rows.place(row, name)
+    line, column, _ = rows.place(row, name)
     ways = "`missing='zero'` takes it for 0, `missing='keep'` for NaN"
-    return FormatError(rows.path, place.line, place.column, f"feature {name!r} is missing; {ways}")
+    return FormatError(rows.path, line, column, f"feature {name!r} is missing; {ways}")
