@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -100,16 +100,12 @@ class DataSet:
         **options
             Options of `read_letor`.
         """
-        path = self._path(root, split, fold)
-        return read_letor(path, **{"n_features": self.n_features, **self.options, **options})
-
-    def _path(self, root: PathLike, split: str, fold: int | None) -> Path:
         path = self.find(root, split, fold)
         if path is None:
             name = self.files[split].format(fold=self.folds[0] if fold is None else fold)
             expected = " or ".join(os.path.join(os.fspath(root), folder, name) for folder in self.folders)
             raise FileNotFoundError(f"{self.title} not found: expected {expected} (or compressed). {self.obtain}")
-        return path
+        return read_letor(path, **{"n_features": self.n_features, **self.options, **options})
 
     @property
     def obtain(self) -> str:
@@ -133,10 +129,8 @@ def datasets() -> Mapping[str, DataSet]:
     >>> datasets()["mslr-web10k"].n_features
     136
     """
-    text = (Path(__file__).parent / "catalogue.toml").read_text("utf-8")
-    known = {name: _as_data_set(name, **entry) for name, entry in tomllib.loads(text).items()}
-    return MappingProxyType(_Catalogue(known))
-
-
-def _as_data_set(name: str, *, folders: Sequence[str], **entry: Any) -> DataSet:
-    return DataSet(name, folders=tuple(folders), **{"queries": None, "documents": None} | entry)
+    entries = tomllib.loads((Path(__file__).parent / "catalogue.toml").read_text("utf-8"))
+    for entry in entries.values():
+        entry["folders"] = tuple(entry["folders"])
+    unknown = {"queries": None, "documents": None}
+    return MappingProxyType(_Catalogue({name: DataSet(name, **unknown | entry) for name, entry in entries.items()}))

@@ -23,9 +23,9 @@ def drifting(
 ) -> QueryStream:
     """Simulate queries graded by a linear ranker that changes over time.
 
-    Features are standard normal. The height of a document is its product with the ranker of the query, a unit vector,
-    plus Gaussian noise; grades 0 to 4 are cut at its quantiles, so that their frequencies are the same in every part of
-    the stream: only what they depend on changes. Other parameters are those of `separable`.
+    Features are standard normal. Grades 0 to 4 are cut at quantiles of the product with the ranker of the query, a unit
+    vector, plus Gaussian noise: their frequencies stay the same, and only what they depend on changes. Other parameters
+    are those of `separable`.
 
     Parameters
     ----------

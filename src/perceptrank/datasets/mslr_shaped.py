@@ -16,9 +16,8 @@ def mslr_shaped(
 
     Query lengths are log-normal. About half of the features are small counts, one in sixteen is a length, the others
     are scores with six decimals, two in seven of these negative. Grades follow a random linear function of the features
-    before they are rounded and scaled, plus Gaussian noise; their frequencies are those of MSLR-WEB10K.
-
-    Other parameters are those of `separable`.
+    before they are rounded and scaled, plus Gaussian noise; their frequencies are those of MSLR-WEB10K. Other
+    parameters are those of `separable`.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +53,7 @@ class TreeTeacher(Teacher):
 
     def predict(self, X: npt.ArrayLike) -> Floats:
         """Return the grade of each document, by the trees."""
-        found: Floats = self._trees.predict(np.asarray(X))
-        return found
+        return cast(Floats, self._trees.predict(np.asarray(X)))
 
 
 class NetworkTeacher(Teacher):
@@ -142,10 +141,9 @@ def teacher_stream(
 ) -> TeacherStream:
     """Simulate a long stream with nonlinear grades, from real judgements.
 
-    The teacher is a tree ensemble that is fitted to the real grades, or a random neural network. Documents are drawn at
-    random from all queries and moved a little towards another document, so that none comes twice; queries have real
-    lengths. The teacher scores the documents, noise is added, and the sums become grades with the frequencies of the
-    real ones. Blocks are re-iterable, the same each time; `teacher` of the result is the ranker that knows the truth.
+    Documents are drawn from all queries and moved a little towards another one, so that none comes twice; queries have
+    real lengths. The teacher scores the documents, noise is added, and the sums become grades with the frequencies of
+    the real ones. Blocks are the same each time; `teacher` of the result is the ranker that knows the truth.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from perceptrank.kernels.arrays import Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
 from perceptrank.stream.blocks import as_blocks
-from perceptrank.transforms.trees.fitting import Fit, lightgbm
+from perceptrank.transforms.trees.fitting import lightgbm, try_fit
 from perceptrank.transforms.trees.memory import Remembered
 from perceptrank.transforms.trees.trees import Trees
 
@@ -82,7 +82,7 @@ def fit_to_sample(ranker: Learner, shards: Sequence[Shard], executor: Executor) 
     if n_queries < trees.first_fit:
         trees.problem = f"the shards have {n_queries:,} queries in all, fewer than first_fit={trees.first_fit:,}"
     else:
-        trees.forest, trees.problem = Fit(queries, trees.n_trees, trees.seed).result()
+        trees.forest, trees.problem = try_fit(queries, trees.n_trees, trees.seed)
     if trees.forest is None:
         warnings.warn(f"no trees were fitted, and there will be none: {trees.problem}", UserWarning, stacklevel=3)
         return model, {}

@@ -1,7 +1,6 @@
 """The cache of compiled kernels on disk: one file for a kernel and the types of its arguments.
 
-In contrast to Numba's own cache it reads from folders that cannot be written, never from folders that others can
-write, notices edits in the kernels that a kernel calls, and loads machine code without preparing to compile.
+docs/architecture.md says what it does that Numba's own cache does not.
 """
 
 import hashlib
@@ -54,9 +53,8 @@ class _Entry(NamedTuple):
 class KernelCache:
     """Cache of one kernel, in the place of the one that Numba gives to a dispatcher.
 
-    An entry is named after kernel, source file, types of arguments, processor, versions and settings; it starts with
-    the stamp of the sources. Saving an entry deletes those of the same kernel that have another stamp, and, once in a
-    process, all that have not been used for half a year.
+    An entry is named after kernel, source file, types of arguments, processor, versions and settings. Saving one
+    deletes those of the same kernel with other stamps, and, once in a process, all not used for half a year.
     """
 
     _has_tidied = False
@@ -194,8 +192,7 @@ def _link(target_context: Any, number: int, outer: list[str], defined: list[str]
 def _is_defined(symbol: str) -> bool:
     """Check that machine code with this symbol can be linked; LLVM aborts the process if it cannot.
 
-    Numba loads all its declarations before it links, which takes longer than the rest of a warm start. Their symbols
-    are hardly ever needed, those of the memory manager nearly always.
+    To let Numba load all its declarations, as it does, would take longer than the rest of a warm start.
     """
     address = _RUNTIME_SYMBOLS.get(symbol.removeprefix("NRT_"))
     if address and not CONFIG.NRT_STATS:

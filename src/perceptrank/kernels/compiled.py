@@ -48,9 +48,8 @@ class _Listener(_LISTENER or object):  # type: ignore[misc]
 class InterruptsPostponed(_Listener):
     """Context in which Ctrl-C is noted, and handled at the next safe place; without effect inside another one.
 
-    Numba's compiler and LLVM call each other back, and an exception that a signal raises in such a callback is lost: a
-    kernel without machine code remains, which the next call fails on. So the handler of the signal runs where nothing
-    is half done: when a pass of the compiler begins, or at the end. Signals are handled in the main thread.
+    An exception that a signal raises where Numba and LLVM call each other back is lost, and a kernel without machine
+    code remains. So the handler runs where nothing is half done: when a pass of the compiler begins, or at the end.
     """
 
     def __init__(self) -> None:
@@ -108,11 +107,9 @@ class _Entry(_Kernel):
     helper: Any
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return how Numba types a call."""
         return self.helper.get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
-        """Return the code of a call."""
         return self.helper.get_overload(sig)
 
 
@@ -176,8 +173,7 @@ helper_extrema = _decorator(helps=True, fastmath=NO_NAN)
 def by_layout(dense: Kernel, sparse: Callable[..., Any]) -> Kernel:
     """Return a helper that is one of two, as the features that it is given are dense or sparse.
 
-    They are its argument `X`, or the first part of its argument `block`; sparse ones are a tuple of arrays. A kernel
-    that calls it knows which of the two it is when it is compiled.
+    These are its argument `X`, or the first part of its argument `block`; sparse ones are a tuple of arrays.
     """
     if not extending.is_jitted(dense):  # with NUMBA_DISABLE_JIT
         return cast(Kernel, lambda *values: (sparse if _has_tuple(dense, values, tuple) else dense)(*values))
@@ -211,11 +207,9 @@ class _ByLayout(_Helper):
         return sparse if _has_tuple(self.py_func, types, numba.types.BaseTuple) else dense
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return how Numba types a call."""
         return self._for(args).get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
-        """Return the machine code of a call."""
         return self._for(sig.args if hasattr(sig, "args") else sig).get_overload(sig)
 
 
@@ -228,8 +222,7 @@ def _has_tuple(function: Any, values: Any, kind: type) -> bool:
 def on_compile(callback: Callable[[str], object]) -> Callable[[], None]:
     """Call `callback` with the qualified name of each kernel that is about to be compiled, as it is in no cache.
 
-    A kernel is named before the kernels that it calls. Kernels compiled by other packages are not reported. Returns a
-    function that ends the reports.
+    A kernel is named before the kernels that it calls. Returns a function that ends the reports.
     """
     return _CompileListener(callback).listen("numba:compile")
 
@@ -241,7 +234,6 @@ class _CompileListener(_Listener):
         self._callback = callback
 
     def on_start(self, compilation: Any) -> None:
-        """Report a kernel."""
         kernel = compilation.data["dispatcher"]
         if isinstance(kernel, _Kernel):
             self._callback(f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}")

@@ -44,11 +44,6 @@ def _halving(n_rows: int) -> list[Pair]:
     return [(i, i + distance) for distance in distances for i in range(n_rows) if not i & distance]
 
 
-def _mirrored(n_rows: int) -> list[Pair]:
-    """Return the exchanges with which a merge of two runs begins: of the first with the last, and so on."""
-    return [(i, n_rows - 1 - i) for i in range(n_rows // 2)]
-
-
 def _odd_even(n_rows: int) -> list[Pair]:
     """Return the exchanges of K. E. Batcher's odd-even merge sort."""
     pairs, run = [], 1
@@ -75,7 +70,8 @@ def _network(pairs: list[Pair]) -> Any:
 
 
 sort_rows = _network(_odd_even(ROWS))
-begin_merge = _network(_mirrored(8) + _halving(8)[4:])  # three steps of a merge, with one load and store of each row
+# A merge begins with exchanges of the first row with the last, and so on: three steps with one load and store of each.
+begin_merge = _network([(i, 7 - i) for i in range(4)] + _halving(8)[4:])
 merge_eight, merge_four, merge_two = (_network(_halving(n_rows)) for n_rows in (8, 4, 2))  # its last steps
 
 

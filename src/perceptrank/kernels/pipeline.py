@@ -1,7 +1,7 @@
 """Compilation of kernels by those of Numba's passes that they need, with helpers as parts of them.
 
-Numba makes machine code of every function, also of those that only other kernels call, and optimises it again in each
-of these. Here a helper is kept as it was before it is optimised, and that is done in the kernels that call it.
+Numba optimises a function that only other kernels call by itself, and again in each of these. Here a helper is kept as
+it is before, and optimised in the kernels that call it.
 """
 
 import pkgutil

@@ -1,9 +1,8 @@
 """Stamps of kernels: a hash of everything that the machine code of a kernel depends on.
 
-Numba's own cache looks at the file of the kernel, not at the kernels it calls. A stamp covers the bytecode of the
-kernel, the kernels, constants and classes that it names, and theirs in turn. Nothing is read from disk for it, except
-the source of modules whose intrinsics or plain functions a kernel uses, and of those that say how kernels are compiled;
-an edit of a kernel changes the stamps of those that reach it and no others.
+A stamp covers the bytecode of the kernel, the kernels, constants and classes that it names, and theirs in turn. Read
+from disk is only the source of modules whose intrinsics or plain functions a kernel uses, and of those that say how
+kernels are compiled. An edit of a kernel changes the stamps of those that reach it and no others.
 """
 
 import enum
@@ -27,18 +26,13 @@ _INTRINSIC: Any = getattr(extending, "_Intrinsic", ())  # without it `cache` use
 _VERSIONED = sys.stdlib_module_names | {"numpy", "numba", "llvmlite"}
 
 # Settings of Numba that change the machine code and that its own cache overlooks.
-_SETTINGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX", "DISABLE_INTEL_SVML")
-_MORE_SETTINGS = (
-    "DEBUGINFO_DEFAULT",
-    "EXTEND_VARIABLE_LIFETIMES",
-    "DEBUG_NRT",
-    "LLVM_REFPRUNE_PASS",
-    "LLVM_REFPRUNE_FLAGS",
-    "JIT_COVERAGE",
+_SETTINGS = (
+    *("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX", "DISABLE_INTEL_SVML"),
+    *("DEBUGINFO_DEFAULT", "EXTEND_VARIABLE_LIFETIMES", "DEBUG_NRT", "JIT_COVERAGE"),
+    *("LLVM_REFPRUNE_PASS", "LLVM_REFPRUNE_FLAGS"),
 )
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, slice)
-
 
 # Hashes of the modules that say how kernels are compiled, read at once: a process may give up the right to read them.
 _COMPILATION: list[bytes] = []
@@ -65,7 +59,7 @@ def key_of(signature: Any, codegen: Any) -> str:
         stamp.add_type(kind)
     stamp.note(codegen.magic_tuple(), sys.hexversion, getattr(sys, "abiflags", ""))
     stamp.note(numba.__version__, llvmlite.__version__, np.__version__, *_COMPILATION)
-    stamp.note(*(str(getattr(CONFIG, name, None)) for name in (*_SETTINGS, *_MORE_SETTINGS)))
+    stamp.note(*(str(getattr(CONFIG, name, None)) for name in _SETTINGS))
     return stamp.digest().hex()[:24]
 
 

@@ -58,14 +58,6 @@ def expected_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: S
 
 
 @helper
-def stop_probability(measure: int, grade: float, max_grade: float) -> float:
-    """Return the probability that a reader is satisfied: graded for ERR, all or nothing for the reciprocal rank."""
-    if measure == ERR:
-        return 2.0 ** (grade - max_grade) - 2.0 ** (-max_grade)
-    return 1.0 if grade > 0.0 else 0.0
-
-
-@helper
 def expected_measure(
     settings: Settings, n_relevant: int, m: int, k: int, shift: float, discounts: Floats, scratch: Scratch
 ) -> float:
@@ -114,7 +106,11 @@ def average_going(
     """Write for t = 0..n the probability of going past t documents of a tied group, averaged over all its orders."""
     sums[0] = 1.0
     for t in range(1, n + 1):
-        going_on = 1.0 - stop_probability(measure, grades[order[start + t - 1]], max_grade)
+        grade = grades[order[start + t - 1]]
+        stopping = 1.0 if grade > 0.0 else 0.0  # as the reciprocal rank has it
+        if measure == ERR:
+            stopping = 2.0 ** (grade - max_grade) - 2.0 ** (-max_grade)
+        going_on = 1.0 - stopping
         sums[t] = sums[t - 1] * going_on
         for u in range(t - 1, 0, -1):
             sums[u] = (sums[u] * (t - u) + sums[u - 1] * going_on * u) / t

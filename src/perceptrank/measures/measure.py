@@ -7,10 +7,6 @@ Formulas, for documents ranked by score (best first) with grades R:
 - P_k = relevant documents among the first k, divided by k.
 - RR_k = 1 / rank of the first relevant document, 0 if it comes after rank k.
 - ERR_k = sum over ranks i ≤ k of p_i / i times the product of (1 - p_j) over j < i, p = (2^R - 1) / 2^max_grade.
-
-Two policies belong to every measure. ``ties`` orders documents of equal score: ``worst`` (less relevant first),
-``stable`` (input order), ``reverse`` (input order backwards), ``random`` (seeded), ``expected`` (mean over all orders).
-``empty`` is the value of a query without a relevant document: none (``skip``), ``one`` or ``zero``.
 """
 
 from __future__ import annotations
@@ -77,8 +73,7 @@ class Measure:
     def __post_init__(self) -> None:
         check_choice("ties", self.ties, TIES)
         check_choice("empty", self.empty, EMPTY)
-        check_seed(self.seed)
-        object.__setattr__(self, "seed", int(self.seed))
+        object.__setattr__(self, "seed", check_seed(self.seed))
         k = self.cutoff
         if k is not None:
             if not is_whole(k) or not 1 <= k < 2**31:

@@ -24,12 +24,11 @@ class ClickMeasure(Measure):
 class FairPreferences(ClickMeasure):
     """Fair preferences that a ranker agrees with, per pair of neighbours whose order was random.
 
-    For documents i and j at neighbouring places, whose order the policy has drawn, let y = c_i - c_j be the difference
-    of their clicks, and p the probability of the order that was drawn. The ranker gets |y| / 2p if it scores the one
-    higher that was clicked more, half of that if it scores them alike. The value of an impression is the mean over its
-    pairs. In the mean over the policy's draws, y / 2p is how many clicks i gets more than j if each is above the other
-    equally often: no assumption about users is needed. Pairs with p < 0.05 or p > 0.95 get nothing; an impression
-    without any other has no value.
+    For documents i and j at neighbouring places, whose order the policy has drawn with probability p, let y = c_i - c_j
+    be the difference of their clicks. The ranker gets |y| / 2p if it scores the one higher that was clicked more, half
+    of that if it scores them alike. The value of an impression is the mean over its pairs. In the mean over the
+    policy's draws, y / 2p is how many clicks i gets more than j if each is above the other equally often: no assumption
+    about users is needed. Pairs with p < 0.05 or p > 0.95 get nothing; without others there is no value.
 
     Examples
     --------
@@ -45,9 +44,9 @@ class FairPreferences(ClickMeasure):
 class TeamDraft(ClickMeasure):
     """Share of the clicks that go to a ranker's own documents in lists that two rankers have put together in turns.
 
-    A coin decides who goes first in each round; then each of the two adds its best document that is not in the list
-    yet. Two equal rankers get half of the clicks each. The measure is biased for rankers that differ: the better one
-    may get no more clicks than the other. Only the service shows such lists.
+    A coin decides who goes first in each round; then each adds its best document that is not in the list yet. Equal
+    rankers get half of the clicks each. For others the measure is biased: the better one may get no more clicks. Only
+    the service shows such lists.
 
     References
     ----------
@@ -79,8 +78,8 @@ class ExpectedClicks(MeasureAtCutoff, ClickMeasure):
     Parameters
     ----------
     clip : float
-        If it is not 0: largest weight of a challenger, and b = 0. The estimate can then only be too low, never too
-        high, so that it may speak for a challenger but not against it. The incumbent's weights are never clipped.
+        If it is not 0: largest weight of a challenger, and b = 0. The estimate can then only be too low, so it may
+        speak for a challenger but not against it. The incumbent's weights are never clipped.
 
     Examples
     --------

@@ -118,8 +118,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "trec_eval": {"ties": "reverse", "empty": "zero", "gain": "linear"},
     "ir_measures": {"ties": "reverse", "empty": "zero", "gain": "linear"},
 }
-
-
 _OTHER_NAMES = {"sklearn": "scikit-learn", "trec-eval": "trec_eval", "ir-measures": "ir_measures"}
 _TOOLS_SHOWN = "trec_eval:ndcg@10, ir_measures:…, lightgbm:…, xgboost:…, sklearn:ndcg@10"
 
@@ -131,11 +129,10 @@ def preset(tool: str, name: MeasureLike) -> Measure:
     ----------
     tool : "lightgbm", "xgboost", "scikit-learn", "trec_eval", or "ir_measures"
         ``lightgbm`` and ``xgboost``: gain 2^R - 1, ties in input order, a query without relevant documents counts 1.
-        ``scikit-learn``: its ndcg_score, with linear gain, the mean over all orders of tied documents, and 0 for a
-        query without relevant documents; its average precision has another definition for ties and is not offered.
-        ``trec_eval`` and ``ir_measures``: linear gain, 0 for a query without relevant documents, and among tied
-        documents the larger document identifier first, which is the later one if documents are in the order of
-        their identifiers. trec_eval reads scores in single precision, so it may see ties that are none here.
+        The others have linear gain, and 0 for such a query. ``scikit-learn``: its ndcg_score, the mean over all orders
+        of tied documents; its average precision treats ties in another way and is not offered. ``trec_eval`` and
+        ``ir_measures``: of tied documents the larger identifier first, which is the later one if documents are in the
+        order of these. trec_eval reads scores in single precision, so it may see ties that are none here.
     name : str or Measure
         The measure; options that the tool has no convention for are kept.
 

@@ -1,8 +1,7 @@
 """A simulated shop whose users click, learned from in two ways: clicks taken as grades, and clicks debiased.
 
-Today's ranker puts new products first, which users do not care about, and place k is looked at by one user in k. A coin
-swaps neighbours in each list. Both learners read the same log. True grades are never learned from: users click by them,
-and rankings are measured by them.
+Today's ranker puts new products first, which users do not care about, and one user in k looks at place k. A coin swaps
+neighbours in each list. Both learners read the same log; users click by true grades, which only measures see.
 """
 
 from collections.abc import Sequence
@@ -33,14 +32,11 @@ _MEASURE = "ndcg"
 
 @dataclass(frozen=True)
 class Moment:
-    """Rankings of the followed query after a number of lists.
-
-    `shown` is how often the query had been shown, `clicked` the clicks of each product.
-    """
+    """Rankings of the followed query after a number of lists."""
 
     n_lists: int
-    shown: int
-    clicked: Ints
+    shown: int  # lists of this query
+    clicked: Ints  # clicks of each product
     scores: dict[str, Floats]
     grades: Floats
 

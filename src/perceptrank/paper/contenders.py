@@ -27,21 +27,16 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Contender:
-    """A learner under comparison.
-
-    `short` is its name where room is scarce. `kind` constructs it. `has_rate` tells that the rate has to be tuned,
-    `takes_measure` that the learner depends on the measure. `default_rate` is the one of RATES nearest to the learner's
-    default.
-    """
+    """A learner under comparison, which `kind` constructs."""
 
     name: str
     label: str
-    short: str
+    short: str  # where room is scarce
     color: int
     kind: Callable[..., Learner]
-    has_rate: bool = False
+    has_rate: bool = False  # that has to be tuned
     takes_measure: bool = True
-    default_rate: float = 1.0
+    default_rate: float = 1.0  # the one of RATES nearest to the learner's default
 
     def make(self, measure: str, rate: float) -> Learner:
         """Construct the learner for a measure and a learning rate."""

@@ -44,20 +44,17 @@ def running_mean_chart(trials: Trials, tuned: list[Tuned], measure: str, name: s
     x = rounds.astype(np.float64)
     series = [with_spread(result.contender, x, rows[:, rounds - 1]) for result, rows in zip(tuned, means, strict=True)]
     best, worst = (choose(series, key=lambda curve: float(curve.y[-1])) for choose in (max, min))
+    first, last = three_digits(best.y[-1]), three_digits(worst.y[-1])
+    end = f"{best.name} is first with {first}, {worst.name} last with {last}"
+    if first == last:
+        end = f"all have {first}, to three digits"
     rates = [f"{result.contender.label} {result.hindsight.rate:.3g}" for result in tuned if result.contender.has_rate]
     caption = (
-        f"As Figure {figure} of the paper. {_in_the_end(best, worst)} Rates are the best of {len(RATES)} in "
+        f"As Figure {figure} of the paper. In the end {end}. Rates are the best of {len(RATES)} in "
         f"hindsight: {', '.join(rates)}."
     )
     title, label = f"{measure.upper()} on {trials.source.title}", f"running mean of {measure.upper()}"
     return Chart(name, title, "queries seen", label, series, about=about, caption=caption)
-
-
-def _in_the_end(best: Series, worst: Series) -> str:
-    first, last = three_digits(best.y[-1]), three_digits(worst.y[-1])
-    if first == last:
-        return f"In the end all have {first}, to three digits."
-    return f"In the end {best.name} is first with {first}, {worst.name} last with {last}."
 
 
 def means_by_rate(trials: Trials, learner: str, measure: str) -> Floats:

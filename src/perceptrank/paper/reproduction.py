@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,12 @@ class StreamResult:
     trials: Trials
     charts: list[Chart]
     tuned: dict[str, list[Tuned]]
-    depends: dict[str, bool]
     simulated: Simulated | None = None
+
+    @cached_property
+    def depends(self) -> dict[str, bool]:
+        """Contenders by name, True if their rankings depend on the rate."""
+        return {name: any(depends_on_rate(self.trials, name, each) for each in MEASURES) for name in CONTENDERS}
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ def _simulated(settings: Settings, simulated: Simulated) -> StreamResult:
         rate_chart(trials, "ndcg@10", "rates-simulated", about),
         loss_by_rate_chart(trials, simulated.slam_bounds, slam.separable_formula(), "losses-by-rate", about),
     ]
-    return StreamResult(trials, charts, tuned, _rate_dependence(trials), simulated)
+    return StreamResult(trials, charts, tuned, simulated)
 
 
 def _real(settings: Settings, trials: Trials, number: int) -> StreamResult:
@@ -179,8 +184,4 @@ def _real(settings: Settings, trials: Trials, number: int) -> StreamResult:
         running_mean_chart(trials, tuned["ndcg@10"], "ndcg@10", f"ndcg-set-{number}", 3, about),
         rate_chart(trials, "ndcg@10", f"rates-set-{number}", about),
     ]
-    return StreamResult(trials, charts, tuned, _rate_dependence(trials))
-
-
-def _rate_dependence(trials: Trials) -> dict[str, bool]:
-    return {name: any(depends_on_rate(trials, name, measure) for measure in MEASURES) for name in CONTENDERS}
+    return StreamResult(trials, charts, tuned)

@@ -42,19 +42,15 @@ def simulated_source(n_queries: int, passes: int) -> Source:
 
 @dataclass(frozen=True)
 class BoundCheck:
-    """Cumulative loss of a run against its bound, one value per seed.
-
-    `bounds` is None for a learner without a theorem, `second_half` the loss in the second half of the stream,
-    `last_losses` the number of the last query with a loss (0 if there is none).
-    """
+    """Cumulative loss of a run against its bound, one value per seed."""
 
     contender: Contender
     run: Run
     formula: str
-    bounds: list[float] | None
+    bounds: list[float] | None  # None without a theorem
     losses: Floats
-    second_half: Floats
-    last_losses: list[int]
+    second_half: Floats  # losses there
+    last_losses: list[int]  # numbers of the last query with a loss, 0 if there is none
 
     @property
     def holds(self) -> bool | None:

@@ -123,19 +123,14 @@ def _learn(
 
 @dataclass(frozen=True)
 class Tuned:
-    """Means of a contender, one per seed, over all rounds (`whole`) and after the first tenth (`rest`).
-
-    `hindsight` has the rate with the best mean over all rounds and seeds. `honest_rates` are the best in the first
-    tenth of each seed, with ties going to the rate nearest to the learner's default; `honest_rest` are their means
-    after it. A contender without a rate has the same means in both.
-    """
+    """Means of a contender, one per seed, over all rounds (`whole`) and after the first tenth (`rest`)."""
 
     contender: Contender
-    hindsight: Run
+    hindsight: Run  # the best over all rounds and seeds
     whole: Floats
     rest: Floats
-    honest_rates: list[float] | None
-    honest_rest: Floats
+    honest_rates: list[float] | None  # best in the first tenth of each seed; of equal ones the nearest to the default
+    honest_rest: Floats  # after it; as `rest` for a contender without a rate
 
     @property
     def is_at_the_edge(self) -> bool:

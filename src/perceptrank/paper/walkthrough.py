@@ -61,10 +61,7 @@ class Round:
 
     @cached_property
     def moves(self) -> Floats:
-        """Coefficients of the documents in the step, all 0 without a mistake.
-
-        The rule says their proportions, the step that the learner took their size: see `ListwisePerceptron`.
-        """
+        """Coefficients of the documents in the step, all 0 without a mistake; by the rule of `ListwisePerceptron`."""
         place = np.empty(len(self.ranked))
         place[self.ranked] = np.arange(1, len(self.ranked) + 1)
         rise = np.zeros(len(place))

@@ -1,7 +1,4 @@
-"""Re-iterable blocks: streams that need not fit in memory.
-
-Whatever takes a `QueryStream` also takes an iterable of them, so data larger than memory needs no second code path.
-"""
+"""Re-iterable blocks: whatever takes a `QueryStream` also takes an iterable of them, which need not fit in memory."""
 
 from __future__ import annotations
 
@@ -20,9 +17,7 @@ Blocks: TypeAlias = QueryStream | Iterable[QueryStream]
 
 
 class Scan:
-    """Re-iterable blocks, read lazily: every iteration starts from the beginning.
-
-    `learn`, `evaluate`, `compare` and the writers take a scan in place of a stream.
+    """Re-iterable blocks in place of a stream, read lazily: every iteration starts from the beginning.
 
     Parameters
     ----------

@@ -153,15 +153,15 @@ def declare(
     Parameters
     ----------
     name : str
-        Lower-case letters, digits and underscores. Frames and files that have a column of this name are read with it;
-        there it is no feature, unless it is named as one.
+        Lower-case letters, digits and underscores. In frames and files, a column of this name is no feature any more,
+        unless it is named as one.
     per : "document" or "query"
         What has one value each. Frames, tables and Parquet files repeat a query's value for each of its documents.
     dtype : dtype, "text", or "id"
         Numbers, booleans or dates of this type; text; or ids, which are text or whole numbers.
     fill : any
-        Value for documents or queries of a source without this column that are joined with others; without one, such
-        sources cannot be joined. NaN and NaT also stand for single values that are missing; others must be there.
+        Value where a source without this column is joined with others; without one, that is an error. NaN and NaT also
+        stand for single values that are missing; with others none may be.
     check : callable, optional
         Takes an array of values and returns a boolean for each: whether it is valid.
     rule : str

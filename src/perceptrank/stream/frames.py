@@ -1,17 +1,24 @@
-"""Convert to and from pandas and polars data frames, without importing either."""
+"""Convert to and from pandas and polars data frames, without importing either, and to tables of notebooks."""
 
 import importlib
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.stream.columns import CLICKED, PLACE, QID, RELEVANCE, Column, recognized_columns
+from perceptrank.stream.sparse import dense
 from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import as_features, check_choice
+from perceptrank.stream.validation import as_features, check_choice, is_missing
+
+if TYPE_CHECKING:
+    from perceptrank.stream.query_stream import QueryStream
+
+_ROWS, _FEATURES = 8, 8  # that notebooks show
 
 
 def make_frame(columns: Mapping[str, Any], library: str) -> Any:
@@ -145,13 +152,8 @@ def _source(feature: Any, names: Sequence[Any]) -> Any:
 
 def _as_categories(series: Any) -> list[str | None]:
     """Return values as texts, None where they are missing; 3.0 is "3": whole numbers with gaps are floats to pandas."""
-    values = (None if _is_missing(value) or value == "" else value for value in series.to_list())
+    values = (None if is_missing(value) or value == "" else value for value in series.to_list())
     return [None if v is None else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in values]
-
-
-def _is_missing(value: Any) -> bool:
-    """Tell None, NaN, NaT and the NA of pandas, which is neither equal to itself nor different."""
-    return value is None or not isinstance(equal := value == value, (bool, np.bool_)) or not equal  # noqa: PLR0124
 
 
 def _list_column(frame: Any, name: str) -> npt.NDArray[Any] | None:
@@ -174,6 +176,28 @@ def _column_values(column: Column, series: Any) -> Any:
     values = series.to_list()
     if column.dtype == "id":
         return values
-    texts = ["" if _is_missing(value) else value for value in values]
+    texts = ["" if is_missing(value) else value for value in values]
     is_text = any(isinstance(value, str) for value in values) and all(isinstance(text, str) for text in texts)
     return texts if is_text else None
+
+
+def first_documents(stream: "QueryStream") -> str:
+    """Return a table of the first documents, with their columns and the first features; all text is escaped."""
+    n_rows = min(_ROWS, stream.n_documents)
+    head = stream[: int(np.searchsorted(stream.offsets, n_rows))]
+    columns: dict[str, Any] = {QID: np.repeat(head.qids, np.diff(head.offsets))}
+    columns |= {RELEVANCE: head.relevance} if RELEVANCE in head.columns else {}
+    columns |= head.per_document()
+    names = stream.feature_names or [f"f{j + 1}" for j in range(min(_FEATURES, stream.n_features))]
+    X = dense(head.X[:n_rows])
+    columns |= {name: X[:, j] for j, name in enumerate(names[:_FEATURES])}
+    cells = [[_as_cell(values[i]) for values in columns.values()] for i in range(n_rows)]
+    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
+    heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    left = stream.n_documents - n_rows, stream.n_features - _FEATURES
+    more = [f"{n:,} more {what}" for n, what in zip(left, ("documents", "features"), strict=True) if n > 0]
+    return f"<div>{escape(repr(stream))}</div><table><tr>{heads}</tr>{rows}</table><div>{', '.join(more)}</div>"
+
+
+def _as_cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else escape(str(value))

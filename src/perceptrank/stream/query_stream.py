@@ -1,7 +1,4 @@
-"""Judged queries, or impressions with clicks, as arrays: `Query` is one of them, `QueryStream` a ragged batch.
-
-Input is validated once, when a stream is constructed.
-"""
+"""Judged queries, or impressions with clicks, as arrays, validated once, when a stream is constructed."""
 
 from __future__ import annotations
 
@@ -94,16 +91,15 @@ class Query(_JudgedDocuments):
 class QueryStream:
     """A sequence of judged queries, or of impressions, stored as one ragged batch.
 
-    An impression is a query with the places at which its documents were shown, and the clicks. A stream has grades,
-    clicks or both. The constructor takes rows that are already grouped by query; `from_arrays` groups them by `qid`.
-    All arrays are read-only; the features are a view of the input where possible.
+    An impression is a query with the places of its documents, and the clicks; a stream has grades, clicks or both. The
+    constructor takes rows that are grouped by query; `from_arrays` groups them. All arrays are read-only.
 
     Parameters
     ----------
     X : array of shape (documents, features), sparse matrix or SparseFeatures
-        Finite features; sparse ones stay sparse. float32 and float64 are kept, without a copy if C-contiguous; other
-        dtypes become float32 if it holds them exactly (small integers, booleans, float16), else float64. May be
-        memory-mapped. A log of clicks may have no features, shape (documents, 0).
+        Finite features; sparse ones stay sparse. float32 and float64 are kept, without a copy if C-contiguous (so X may
+        be memory-mapped); others become float32 if it holds them exactly (small integers, booleans, float16), else
+        float64. A log of clicks may have no features, shape (documents, 0).
     relevance : array of shape (documents,), or None
         Grades, finite and non-negative; None if there are clicks only.
     offsets : array of int of shape (queries + 1,)
@@ -118,7 +114,6 @@ class QueryStream:
         One identifier per document; whole numbers become text.
     query_weights : array of shape (queries,), optional
         Weight of each query, finite and not negative: it scales the step of learners, and the query's share of means.
-        May also be given for each document, the same for all documents of a query.
     place : array of int of shape (documents,), optional
         Place at which each document was shown, from 1 on; 0 if it was not shown. Two documents of a query cannot have
         the same place.
@@ -129,9 +124,9 @@ class QueryStream:
     propensity : array of shape (documents,), optional
         Probability that the policy shows the document at its place, given the coins that it logs; NaN if unknown.
     columns : mapping of str to array, optional
-        Values of other columns, one per document or per query; those per query may also be given for each document.
-        Impressions have ``time``, ``policy``, ``session`` and ``user_query``, the text that many of them share;
-        `perceptrank.stream.columns.declare` adds others.
+        Values of other columns, one per document or per query. Impressions have ``time``, ``policy``, ``session`` and
+        ``user_query``, the text that many of them share; `perceptrank.stream.columns.declare` adds others. Values per
+        query, such as weights, may also be given for each document, the same for all documents of a query.
     missing : "error", "keep", or "zero"
         What to do with features that are NaN: refuse them, keep them for a learner whose first transform is `Missing`,
         or take them for 0.
@@ -348,9 +343,8 @@ class QueryStream:
     ) -> QueryStream:
         """Build a stream from a pandas or polars data frame with one row per document.
 
-        Columns called ``docid`` and ``query_weight`` become the documents' ids and the query weights, a column of
-        text called ``comment`` the comments, and so do other columns that are declared, unless they are among
-        `features`. Those of impressions (``time``, ``policy``, …) do if ``place`` and ``clicked`` are both there.
+        Declared columns, such as ``docid``, ``query_weight`` and, if it has text, ``comment``, become columns of the
+        stream, unless they are among `features`; those of impressions do if ``place`` and ``clicked`` are both there.
 
         Parameters
         ----------
@@ -361,9 +355,8 @@ class QueryStream:
             Feature columns, or the one column of lists; default all other columns. ``"colour=red"`` is 1 where the
             column ``colour`` has that value, so that ``ranker.feature_names_in_`` encodes later data alike.
         categories : str or sequence of str
-            Columns of text or numbers to encode, by a feature such as ``colour=red`` for each value that occurs. A
-            value that is missing has none. Learners encode later frames by these names; other values then count as
-            missing, with a warning.
+            Columns of text or numbers to encode, by a feature such as ``colour=red`` for each value that occurs; one
+            that is missing has none. Learners encode later frames alike; new values count as missing, with a warning.
         missing : "error", "keep", or "zero"
             See `QueryStream`.
 
@@ -384,8 +377,8 @@ class QueryStream:
     def to_frame(self, library: str = "pandas") -> Any:
         """Convert to a data frame with one row per document.
 
-        The columns are `qid`, `relevance`, the features by name (``f1``, ``f2``, … without names), and those of
-        `docid`, `query_weight`, `comment` and other declared columns that the stream has. Sparse features become dense.
+        The columns are `qid`, `relevance`, the features by name (``f1``, ``f2``, … without names), and the others that
+        the stream has. Sparse features become dense.
 
         Parameters
         ----------
@@ -475,7 +468,7 @@ class QueryStream:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the first documents."""
-        from perceptrank.stream.notebook_table import first_documents
+        from perceptrank.stream.frames import first_documents
 
         return first_documents(self)
 
@@ -694,9 +687,8 @@ class QueryStream:
         if QID in columns and columns[QID] is None:
             raise ValueError("a stream must have the column 'qid', got None")
         _check_judged({**self._documents, **columns})
-        among = (
-            {name: self._documents.get(name) for name in (PLACE, CLICKED)} if {PLACE, CLICKED} & set(columns) else {}
-        )
+        clicks = (PLACE, CLICKED)
+        among = {name: self._documents.get(name) for name in clicks} if any(name in columns for name in clicks) else {}
         documents, queries = convert_columns({QID: self.qids, **among, **columns}, self.offsets)
         absent = dict.fromkeys(columns)
         return QueryStream._trusted(

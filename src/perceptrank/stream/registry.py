@@ -18,8 +18,7 @@ Base = TypeVar("Base")
 class Registry(Generic[Base]):
     """Subclasses of a base, by the name that one of their attributes holds.
 
-    Those of this package are found by standing in its folders. Other packages name theirs as entry points, of a group
-    that is called as the first folder. A user has `registered` others.
+    Those of this package stand in its folders; other packages name theirs as entry points of the first folder's name.
     """
 
     def __init__(self, base: type[Base], noun: str, attribute: str, *folders: str) -> None:

@@ -17,8 +17,7 @@ class SparseFeatures:
     """Rows of features of which only the non-zeros are held: compressed sparse rows.
 
     Row i has the values ``values[starts[i] : starts[i + 1]]`` in the columns ``indices[starts[i] : starts[i + 1]]``,
-    which increase. Slices are views. Whatever takes features takes these; so does a SciPy sparse matrix or array in any
-    format, which becomes one.
+    which increase. Slices are views. Whatever takes features takes these, and SciPy's sparse matrices and arrays.
 
     Parameters
     ----------
@@ -92,8 +91,8 @@ class SparseFeatures:
     def from_scipy(cls, X: Any) -> SparseFeatures:
         """Convert a SciPy sparse matrix or array of any format.
 
-        Entries at the same place are added, as SciPy does, unless they are in a CSR row: that is an error. Values of a
-        CSR matrix are shared, as those of a dense array are: do not change it in place while they are in use.
+        Entries at the same place are added, but are an error in CSR. Values of a CSR matrix are shared: do not change
+        it in place while they are in use.
 
         Parameters
         ----------
@@ -262,10 +261,8 @@ class SparseFeatures:
         """Copy to a dense array; raise `MemoryError` if it would not fit into memory."""
         needed = len(self) * self.n_features * self.dtype.itemsize
         if needed > free_memory():
-            raise MemoryError(
-                f"{len(self)} rows of {self.n_features} columns take {needed / 1e9:.1f} GB as a dense array, more than "
-                "is available"
-            )
+            size = f"{len(self)} rows of {self.n_features} columns"
+            raise MemoryError(f"{size} take {needed / 1e9:.1f} GB as a dense array, more than is available")
         return cast(Features, self.to_scipy().toarray())
 
     def to_scipy(self) -> Any:
@@ -273,8 +270,8 @@ class SparseFeatures:
         from scipy.sparse import csr_array
 
         values, indices, starts = self._rebased().arrays
-        if len(values) <= np.iinfo(np.int32).max:  # indices would be copied to have the dtype of starts
-            return csr_array((values, indices, starts.astype(np.int32)), shape=self.shape)
+        if len(values) <= np.iinfo(np.int32).max:  # else indices are copied to have the dtype of starts
+            starts = starts.astype(np.int32)
         return csr_array((values, indices, starts), shape=self.shape)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
@@ -341,18 +338,13 @@ def _first_unsorted(indices: npt.NDArray[Any], starts: npt.NDArray[Any], *, allo
 
 
 def _check_indices(indices: npt.NDArray[Any], starts: Ints, n_features: int) -> None:
+    rule, found = "", ""
     if len(indices) and not (indices.min() >= 0 and indices.max() < n_features):
         place = int(np.argmax((indices < 0) | (indices >= n_features)))
-        raise ValueError(
-            f"indices must be from 0 to {n_features - 1}, got {indices[place]} in row {_row_of(place, starts)}"
-        )
-    place = _first_unsorted(indices, starts, allow_equal=False)
-    if place >= 0:
-        rule = "duplicated" if indices[place] == indices[place - 1] else f"after {indices[place - 1]}"
-        raise ValueError(
-            f"indices must increase within a row, got {indices[place]} {rule} in row {_row_of(place, starts)}"
-        )
-
-
-def _row_of(place: int, starts: Ints) -> int:
-    return int(np.searchsorted(starts, place, side="right")) - 1
+        rule = f"be from 0 to {n_features - 1}"
+    elif (place := _first_unsorted(indices, starts, allow_equal=False)) >= 0:
+        rule = "increase within a row"
+        found = " duplicated" if indices[place] == indices[place - 1] else f" after {indices[place - 1]}"
+    if rule:
+        row = int(np.searchsorted(starts, place, side="right")) - 1
+        raise ValueError(f"indices must {rule}, got {indices[place]}{found} in row {row}")

@@ -43,9 +43,9 @@ def assign_parts(
 ) -> Ints:
     """Return the number of the part that each query goes to; queries of one group go to one part.
 
-    By chance, each group goes to the part that lacks most queries, in a random order, in which groups with the same
-    label (that of their first query) are neighbours: all of a label's neighbours are thus spread as evenly as all
-    queries are. With `times`, groups are in the order of their first query instead, and parts are consecutive.
+    By chance, each group goes to the part that lacks most queries, in a random order in which groups whose first query
+    has the same label are neighbours, so that parts share labels evenly. With `times`, groups are in the order of their
+    first query instead, and parts are consecutive.
 
     Examples
     --------

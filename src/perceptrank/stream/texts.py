@@ -93,10 +93,9 @@ class Texts(Sequence[str]):
         starts, contents = [np.zeros(1, np.int64)], [np.zeros(0, np.uint8)]
         size = 0
         for part in parts:
-            first, last = int(part.starts[0]), int(part.starts[-1])
-            starts.append(part.starts[1:] + (size - first))
-            contents.append(part.content[first:last])
-            size += last - first
+            starts.append(part.starts[1:] + (size - part.starts[0]))
+            contents.append(part.encoded)
+            size += len(part.encoded)
         return cls._trusted(np.concatenate(contents), np.concatenate(starts))
 
     @property
@@ -112,7 +111,7 @@ class Texts(Sequence[str]):
     @property
     def nbytes(self) -> int:
         """Number of bytes of the texts and of their bounds."""
-        return int(self.starts[-1] - self.starts[0]) + self.starts.nbytes
+        return self.encoded.nbytes + self.starts.nbytes
 
     def hashes(self) -> npt.NDArray[np.uint64]:
         """Return a number of 64 bits for each text: equal for equal texts, in every process, and rarely for others.
@@ -161,13 +160,10 @@ class Texts(Sequence[str]):
 
     def tolist(self) -> list[str]:
         """Return the texts as a list."""
-        first = int(self.starts[0])
-        content = self.content[first : int(self.starts[-1])].tobytes()
-        bounds = (self.starts - first).tolist()
+        content, spans = self.encoded.tobytes(), pairwise((self.starts - self.starts[0]).tolist())
         if content.isascii():  # characters are bytes: decode all at once
             text = content.decode("ascii")
-            return [text[start:stop] for start, stop in pairwise(bounds)]
-        spans = pairwise(bounds)
+            return [text[start:stop] for start, stop in spans]
         return [content[start:stop].decode("utf-8", "surrogateescape") for start, stop in spans]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -187,7 +183,7 @@ class Texts(Sequence[str]):
         if isinstance(other, Texts) and len(other) == len(self):
             equal = self.lengths == other.lengths
             ours, theirs = (texts if equal.all() else texts[equal] for texts in (self, other))
-            unequal = np.zeros(int(ours.starts[-1] - ours.starts[0]) + 1, np.int64)
+            unequal = np.zeros(len(ours.encoded) + 1, np.int64)
             np.cumsum(ours.encoded != theirs.encoded, out=unequal[1:])
             equal[equal] = np.diff(unequal[ours.starts - ours.starts[0]]) == 0
             return equal

@@ -51,9 +51,7 @@ def read_only(array: Any) -> Any:
 def column_names(X: Any) -> list[str] | None:
     """Return the column names of a data frame; None if X is not one, or a name is not text."""
     columns = getattr(X, "columns", None)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return list(columns)
+    return None if columns is None or not all(isinstance(name, str) for name in columns) else list(columns)
 
 
 def as_features(X: Any, names: Sequence[str] | None = None, *, may_be_empty: bool = False) -> Features:
@@ -199,7 +197,7 @@ def find_bad_feature(
 ) -> ValueError | None:
     """Return the error for a feature that is infinite, or NaN unless those are kept; None if there is none.
 
-    Reads the matrix once, in pieces that fit in the cache. Sparse features cannot be missing: what they leave out is 0.
+    It reads in pieces that fit in the cache. Sparse features cannot be missing: what they leave out is 0.
     """
     if isinstance(X, SparseFeatures):
         return None if are_finite(X) else bad_feature(X, first_row, names)
@@ -246,8 +244,7 @@ def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | 
 
 def as_texts(name: str, values: Any, n: int, *, whole_numbers: bool, per: str) -> Texts:
     """Convert to n texts, one per document or query; if they are ids, whole numbers become text."""
-    noun = "id" if whole_numbers else "text"
-    rule = "text or whole numbers" if whole_numbers else "text"
+    noun, rule = ("id", "text or whole numbers") if whole_numbers else ("text", "text")
     if isinstance(values, Texts):
         texts = values
     else:
@@ -255,8 +252,7 @@ def as_texts(name: str, values: Any, n: int, *, whole_numbers: bool, per: str) -
             raise ValueError(f"{name} must have one {noun} per {per} ({n}), got {values!r}")
         listed = values.tolist() if hasattr(values, "tolist") else list(values)
         for i, value in enumerate(listed):
-            is_id = whole_numbers and is_whole(value)
-            if not isinstance(value, str) and not is_id:
+            if not isinstance(value, str) and not (whole_numbers and is_whole(value)):
                 raise ValueError(f"{name} must be {rule}, got {value!r} at {per} {i}")
         strings = [str(value) for value in listed]
         for i, string in enumerate(() if "".join(strings).isascii() else strings):
@@ -283,14 +279,14 @@ def as_identifiers(qid: Any) -> npt.NDArray[Any]:
     elif identifiers.dtype.kind in "mM":
         missing = np.isnat(identifiers)
     elif identifiers.dtype.kind == "O" and identifiers.ndim == 1:
-        missing = np.array([_is_missing(value) for value in identifiers], dtype=bool)
+        missing = np.array([is_missing(value) for value in identifiers], dtype=bool)
     if missing.any():
         i = int(np.argmax(missing))
         raise ValueError(f"qid must not be missing, got {identifiers[i]} at document {i}")
     return identifiers
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Detect None and values unequal to themselves: NaN, NaT, pandas.NA."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124
@@ -327,10 +323,11 @@ def check_not_negative(name: str, value: Any) -> float:
     return number
 
 
-def check_seed(seed: Any) -> None:
-    """Raise unless a seed is an integer in [0, 2**63)."""
+def check_seed(seed: Any) -> int:
+    """Return a seed as an int; raise unless it is an integer in [0, 2**63)."""
     if not is_whole(seed) or not 0 <= seed < 2**63:
         raise ParameterError("seed", "must be a whole number >= 0 and below 2**63", seed)
+    return int(seed)
 
 
 def check_positive_whole(name: str, value: Any, *, least: int = 1) -> int:

@@ -46,17 +46,15 @@ Rows: TypeAlias = tuple[Features, int, int, Floats, Ints]
 class Bins(LearningTransform, WritingTransform):
     """Replace each feature by functions of it that are bounded by its quantiles, so that a learner fits a curve to it.
 
-    The edges of a feature are its quantiles over the documents so far, those of the query included. They are found
-    anew when there are a quarter more documents than the last time, and stay as they are from the end of the query on
-    that brings their number to `after`. Before that, they come from a `QuantileSketch`: for 10,000 documents, an edge
-    is off by at most 124 places among the sorted values.
+    The edges of a feature are its quantiles over the documents so far, those of the query included. They are renewed
+    whenever there are a quarter more documents, until a query brings their number to `after`, and come from a
+    `QuantileSketch`: for 10,000 documents, an edge is off by at most 124 places among the sorted values.
 
-    - "hat": n_bins edges e, the quantiles at 0, 1 / (n_bins - 1), ..., 1. Output b is 1 at edge b, 0 at the others and
-      linear between them. A value below the first edge counts as that edge, one above the last as the last, so outputs
-      add up to 1. Equal edges count as one, the first of them; outputs of the others are 0.
+    - "hat": n_bins edges, the quantiles at 0, 1 / (n_bins - 1), ..., 1. Output b is 1 at edge b, 0 at the others and
+      linear between them. Values beyond the first or last edge count as that edge, so outputs add up to 1. Of equal
+      edges the first one counts; outputs of the others are 0.
     - "one-hot": n_bins - 1 edges, the quantiles at 1 / n_bins, ..., (n_bins - 1) / n_bins. Output b is 1 if exactly b
-      edges are below the value, so that values above edge b - 1 up to edge b are in bin b; the others are 0. A bin
-      between equal edges is empty.
+      edges are below the value, else 0: bin b goes up to edge b. A bin between equal edges is empty.
     - "thermometer": the same edges. Output b, of n_bins - 1, is 1 if the value is above edge b, else 0.
 
     The edges of a constant feature are all equal to it. Sketches of several streams can be merged while edges move;
@@ -71,8 +69,8 @@ class Bins(LearningTransform, WritingTransform):
     after : int
         Number of documents from which on edges stay as they are.
     sparse : bool
-        Return the same numbers as `SparseFeatures`, so that there may be many bins: a hat costs at most two non-zeros a
-        feature, a bin one, a thermometer as many as are 1. Later transforms and the learner must take sparse features.
+        Return `SparseFeatures`, so that there may be many bins: a feature has at most two non-zeros with hats, one with
+        bins, and as many as are 1 with thermometers. Later transforms and the learner must take sparse features.
 
     Examples
     --------
@@ -240,7 +238,7 @@ class Bins(LearningTransform, WritingTransform):
         return Form("curve", "bin", "the bin")
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return names with the edges, such as "x > 3.5" or "3.5 < x <= 8", if those are final, else "x bin 0", ..."""
+        """Return names such as "3.5 < x <= 8" if edges are final, else "x bin 0", ..."""
         if names is None:
             return None
         bins: dict[str, None] = {}

@@ -26,7 +26,6 @@ MOST_SORTED = 1024  # beyond, document numbers would leave too few bits to sort 
 # the last of its places, which count from 0 for the smallest value.
 Scores: TypeAlias = Callable[[int], Floats]
 
-
 _kept = Kept()
 
 

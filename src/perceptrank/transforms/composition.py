@@ -48,6 +48,23 @@ class Composition(Transform):
     def learns(self) -> bool:  # type: ignore[override]
         return any(part.learns for part in self.parts)
 
+    @property
+    def _first(self) -> list[Transform]:
+        """The parts that take the features as they come."""
+        return self.parts
+
+    @property
+    def accepts_missing(self) -> bool:  # type: ignore[override]
+        return all(part.accepts_missing for part in self._first)
+
+    @property
+    def accepts_any_columns(self) -> bool:  # type: ignore[override]
+        return all(part.accepts_any_columns for part in self._first)
+
+    def for_columns(self, names: tuple[str, ...] | None) -> Self:
+        first = [part.for_columns(names) for part in self._first]
+        return self._with_parts(first + self.parts[len(first) :])
+
     def sparse_form(self) -> Transform:
         return self._with_parts([part.sparse_form() for part in self.parts])
 
@@ -102,15 +119,8 @@ class Chain(Composition):
         self.parts = in_turn(self.parts)
 
     @property
-    def accepts_missing(self) -> bool:  # type: ignore[override]
-        return self.parts[0].accepts_missing
-
-    @property
-    def accepts_any_columns(self) -> bool:  # type: ignore[override]
-        return self.parts[0].accepts_any_columns
-
-    def for_columns(self, names: tuple[str, ...] | None) -> Chain:
-        return self._with_parts([self.parts[0].for_columns(names), *self.parts[1:]])
+    def _first(self) -> list[Transform]:
+        return self.parts[:1]
 
     def steps(self) -> list[Transform]:
         return [step for part in self.parts for step in part.steps()]
@@ -197,17 +207,6 @@ class Join(Composition, WritingTransform):
         if self.makes_sparse and not all(part.makes_sparse for part in self.parts):
             dense = next(part for part in self.parts if not part.makes_sparse)
             raise ValueError(f"all parts of a Join must be sparse, or none: {dense!r} is dense")
-
-    @property
-    def accepts_missing(self) -> bool:  # type: ignore[override]
-        return all(part.accepts_missing for part in self.parts)
-
-    @property
-    def accepts_any_columns(self) -> bool:  # type: ignore[override]
-        return all(part.accepts_any_columns for part in self.parts)
-
-    def for_columns(self, names: tuple[str, ...] | None) -> Join:
-        return self._with_parts([part.for_columns(names) for part in self.parts])
 
     def trace(self, lineage: Lineage, inputs: Outputs) -> Outputs | None:
         traced = [outputs for part in self.parts if (outputs := part.trace(lineage, inputs)) is not None]

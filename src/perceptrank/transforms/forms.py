@@ -1,7 +1,4 @@
-"""Forms of transforms: plain values in which a transform says what it makes of features.
-
-What explains and exports a model asks for these, and knows no transform by its class.
-"""
+"""Plain values in which a transform says what it makes of features, for what explains and exports a model."""
 
 from __future__ import annotations
 

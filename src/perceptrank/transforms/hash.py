@@ -24,13 +24,13 @@ Places: TypeAlias = tuple[Ints, Ints, Floats]  # columns in the order of their n
 class Hash(WritingTransform):
     """Send every column to a place that depends on its name alone, and add up columns that meet there.
 
-    As the first transform of a learner it lets columns come, go and change their order from one stream to the next, as
-    long as they have names: weights belong to places, and a column that was never seen has the weight 0, unless it
-    shares its place. Without names, and after other transforms, a column's name is its number, as text, from 0 on.
+    As the first transform of a learner it lets named columns come, go and change their order from stream to stream:
+    weights belong to places, and a new column has the weight 0, unless it shares its place. Without names, and after
+    other transforms, a column's name is its number, as text, from 0 on.
 
-    The place is h // 2 modulo n_features, and the sign -1 if h is odd, for the 64-bit number h, lowest byte first, that
-    is the BLAKE2b digest of the name in UTF-8, keyed with the seed: the same on every machine. Columns are added in the
-    order of their names, so their order in X does not change a bit.
+    With h the BLAKE2b digest of the name in UTF-8, keyed with the seed, as a 64-bit number (lowest byte first), the
+    place is h // 2 modulo n_features, and the sign -1 if h is odd. Columns are added in the order of their names, so
+    their order in X does not change a bit.
 
     Parameters
     ----------
@@ -60,8 +60,7 @@ class Hash(WritingTransform):
 
     def __init__(self, n_features: int = 1024, *, signed: bool = True, seed: int = 0) -> None:
         self.n_features = check_positive_whole("n_features", n_features)
-        check_seed(seed)
-        self.signed, self.seed = check_flag("signed", signed), int(seed)
+        self.signed, self.seed = check_flag("signed", signed), check_seed(seed)
         self._columns: tuple[str, ...] | None = None
 
     def for_columns(self, names: tuple[str, ...] | None) -> Self:

@@ -23,9 +23,9 @@ _TEN_DIGITS = 10**10  # to which OpenSearch rounds one over a rank
 class HybridScores(Transform):
     """Normalize each feature within a query as a search engine does with the scores of a hybrid query's clauses.
 
-    A feature has the scores of a clause, NaN for documents that the clause did not return; these become 0. Everything
-    is computed in float32 and in the engine's order, from its source, so that a model with weights ≥ 0 of the results
-    ranks as the engine does. That is an emulation: no engine is asked.
+    A feature has the scores of a clause, NaN for documents that the clause did not return; these become 0. This follows
+    the engine's source, in float32 and in its order, so that a model with weights ≥ 0 of the results ranks as the
+    engine does; no engine is asked.
 
     Parameters
     ----------

@@ -23,9 +23,8 @@ Vectors: TypeAlias = tuple[Floats, Floats, FloatRows]  # counts, means, and thre
 class Missing(WritingTransform):
     """Replace missing values, which are NaN; as the first transform of a learner, which then takes them.
 
-    The mean of a feature is over the values that were not missing in all documents so far, those of the query included;
-    it is 0 while there are none. Means are merged query by query, so the result does not depend, bit for bit, on the
-    division of a stream into blocks.
+    The mean of a feature is over the values that were not missing so far, those of the query included; it is 0 while
+    there are none. Means are merged query by query, so the division into blocks does not change a bit of the result.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ class Missing(WritingTransform):
         learning = learning and self.learns
         counts, means = learned_or_zeros(self._counts, self._means, X.shape[1])
         if not self.learns:
-            means[:] = 0.0 if self.fill == "zero" else self.fill
+            means = self.filling(X.shape[1]).values
             if np.abs(means[0]) > np.finfo(X.dtype).max:
                 raise ParameterError("fill", f"must be a number that {X.dtype} holds, as the features are", self.fill)
         vectors = counts, means, np.empty((3, X.shape[1]))
@@ -105,10 +104,9 @@ class Missing(WritingTransform):
         return np.concatenate([own, -1 - own]) if self.indicator else own
 
     def filling(self, n_features: int) -> Filling:
-        values = self._means.copy() if len(self._means) else np.zeros(n_features)
         if not self.learns:
-            values = np.full(n_features, 0.0 if self.fill == "zero" else float(self.fill))
-        return Filling(values, self.indicator)
+            return Filling(np.full(n_features, 0.0 if self.fill == "zero" else float(self.fill)), self.indicator)
+        return Filling(self._means.copy() if len(self._means) else np.zeros(n_features), self.indicator)
 
     def trace(self, lineage: Lineage, inputs: Outputs) -> Outputs:
         if not self.indicator:
@@ -127,7 +125,6 @@ class Missing(WritingTransform):
         return None if self.indicator else np.ones(n_features)
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become: "x missing" is the indicator of x."""
         if names is None or not self.indicator:
             return names
         return (*names, *(f"{name} missing" for name in names))

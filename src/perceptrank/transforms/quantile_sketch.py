@@ -20,10 +20,9 @@ class QuantileSketch:
     second, fourth, ... go up. All features do so at once, since each has as many values as there are documents.
 
     Dropping items of weight w changes the rank of no value by more than w, upwards the first time and downwards the
-    next, so two times together by no more than w either. The number of values up to x, estimated by the weight of the
-    items up to x, is therefore wrong by at most the sum over all levels of w times half the number of times, rounded
-    up. For n documents that is about n log2(n / CAPACITY) / (2 CAPACITY): 124 of 10,000, and nothing
-    while there are fewer than `CAPACITY`. Nothing is random: equal documents in equal order give equal sketches.
+    next, so two times together by no more than w either. A rank is therefore wrong by at most the sum over all levels
+    of w times half the number of times, rounded up. For n documents that is about
+    n log2(n / CAPACITY) / (2 CAPACITY): 124 of 10,000, and nothing while there are fewer than `CAPACITY`.
 
     A sketch is never changed: adding and merging return new ones, which share what stays the same.
     """

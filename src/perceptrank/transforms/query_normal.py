@@ -32,8 +32,8 @@ class QueryNormal(ColumnTransform):
     """Replace each feature by the normal score of its rank r among the m documents of the query.
 
     That is the value below which a standard normal variable lies with chance (r - 1/2) / m. Equal values have the mean
-    of their ranks; constant features and single documents become 0. It depends on the order of values alone, whatever
-    their scale, and says more of the best and the worst documents than the rank itself.
+    of their ranks; constant features and single documents become 0. It says more of the best and the worst documents
+    than the rank itself.
 
     Examples
     --------

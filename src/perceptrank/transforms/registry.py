@@ -1,7 +1,6 @@
-"""Transforms by name, those of this package, of others and of users; and as plain values in model files.
+"""Transforms by name, and as plain values in model files.
 
-A transform of this package is found by standing in this folder. Other packages name theirs as entry points of the
-group ``perceptrank.transforms``, under the name of the transform; `register_transform` takes a class from anywhere.
+Those of this package stand in this folder; other packages name theirs as entry points of ``perceptrank.transforms``.
 """
 
 import copy

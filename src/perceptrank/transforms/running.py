@@ -27,8 +27,8 @@ Vectors: TypeAlias = tuple[Floats, Floats, FloatRows]  # mean, sum of squared de
 class RunningStandardizer(RunningScale, WritingTransform):
     """Standardise each feature by its mean and deviation over all documents so far, the current query included.
 
-    Statistics are merged query by query (Welford's recurrence in Chan's form), so the result does not depend, bit for
-    bit, on the division of a stream into blocks. Statistics of two streams can be merged, and they can be frozen.
+    Statistics are merged query by query (Welford's recurrence in Chan's form), so the division into blocks does not
+    change a bit of the result. Statistics of two streams can be merged, and they can be frozen.
 
     Examples
     --------

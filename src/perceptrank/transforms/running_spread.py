@@ -21,6 +21,7 @@ from perceptrank.transforms.transform import Transform, check_width
 
 WIDTH = 3
 COUNT, MEAN, SQUARES = range(WIDTH)
+_MOMENTS = ("counts", "means", "squares")  # as model files call them
 LARGEST_VALUE = np.float64(1e146)
 
 
@@ -28,9 +29,8 @@ class RunningSpread(RunningScale):
     """Divide each feature by its standard deviation over all documents so far, the current query included.
 
     `running`, which also subtracts the mean, is this where features are sparse: zeros stay zeros, and a query costs
-    time in proportion to its non-zeros. To subtract the same number from a feature of all documents would change no
-    ranking. A feature that has been the same in all documents becomes 0. Statistics of two streams can be merged, and
-    they can be frozen.
+    time in proportion to its non-zeros. Subtracting means would change no ranking. A feature that has been the same
+    in all documents becomes 0. Statistics of two streams can be merged, and they can be frozen.
 
     Examples
     --------
@@ -117,21 +117,13 @@ class RunningSpread(RunningScale):
 
     def state(self) -> dict[str, Any]:
         seen = np.flatnonzero(self._moments[:, COUNT])
-        counts, means, squares = self._moments[seen].T.tolist()
-        return {
-            "count": self.count,
-            "frozen": self.frozen,
-            "features": len(self._moments),
-            "seen": seen.tolist(),
-            "counts": counts,
-            "means": means,
-            "squares": squares,
-        }
+        plain = {"count": self.count, "frozen": self.frozen, "features": len(self._moments), "seen": seen.tolist()}
+        return plain | dict(zip(_MOMENTS, self._moments[seen].T.tolist(), strict=True))
 
     def restore(self, state: dict[str, Any]) -> None:
         count, n_features = whole_number("count", state["count"]), whole_number("features", state["features"])
         seen = finite_numbers("seen", state["seen"], len(state["seen"]))
-        rows = [finite_numbers(name, state[name], len(seen)) for name in ("counts", "means", "squares")]
+        rows = [finite_numbers(name, state[name], len(seen)) for name in _MOMENTS]
         rising = len(seen) == 0 or (seen[0] >= 0 and seen[-1] < n_features and (np.diff(seen) > 0).all())
         if not rising or (seen % 1).any():
             raise ValueError(f"seen must be whole numbers that increase, all below {n_features}")

@@ -23,17 +23,16 @@ from perceptrank.transforms.lineage import Form, Lineage, Outputs
 
 # What does the work of a transform, and what it answers about that to whoever exports and explains models.
 _WORK = ("apply", "learn_and_apply", "write", "write_columns")
-_ANSWERS = ("label", "unit", "spread", "affine", "piecewise", "filling", "evaluate", "spreads")
-_STRUCTURE = ("fold_weights", "sum_with", "trace", "steps", "leaves", "add_nodes")
+_ANSWERS: tuple[str, ...] = ("label", "unit", "spread", "affine", "piecewise", "filling", "evaluate", "spreads")
+_ANSWERS += ("fold_weights", "sum_with", "trace", "steps", "leaves", "add_nodes")
 
 
 class Transform(ABC):
     """A transform of features that works query by query, and may learn on the way.
 
     To write one, define `apply`, and `learn_and_apply` if it learns; `n_outputs` if it changes the number of features.
-    What explains and exports a model asks the transform. If it is `affine` or `piecewise`, saying so is enough;
-    otherwise `rises`, `label`, `unit` and `add_nodes` are worth defining. `transforms.register_transform` makes its
-    name known to the command line and model files.
+    To explain and export it, saying that it is `affine` or `piecewise` is enough; otherwise define `rises`, `label`,
+    `unit` and `add_nodes`. `transforms.register_transform` makes its name known to the command line and model files.
 
     Attributes
     ----------
@@ -121,7 +120,7 @@ class Transform(ABC):
         add_inherited_parameters(cls)
         has_named_base = any("name" in vars(base) for base in cls.__mro__[1:])
         if has_named_base and any(method in vars(cls) for method in _WORK):
-            for answer in (*_ANSWERS, *_STRUCTURE):
+            for answer in _ANSWERS:
                 if answer not in vars(cls):
                     setattr(cls, answer, getattr(Transform, answer))
 

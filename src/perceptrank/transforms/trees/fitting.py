@@ -1,7 +1,7 @@
 """Fit a forest to remembered queries: LambdaMART by LightGBM, on a thread of its own."""
 
 import threading
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ _SCALED_ON = 1_000  # queries
 _BINNED_ON = 50_000  # documents, which LightGBM holds in double precision
 UNGRADED = "no query that is remembered has documents of different grades"
 
+Fitted: TypeAlias = tuple[Forest | None, str]
+
 
 def lightgbm() -> Any:
     """Return LightGBM; raise if it is not there, with the extra that has it."""
@@ -30,28 +32,40 @@ def lightgbm() -> Any:
 
 
 class Fit:
-    """A forest that is being fitted while others go on; `result` waits for it.
+    """A fit that is done, or that goes on beside the stream: the queries decide every bit, whenever it is ready."""
 
-    What it is fitted to decides every bit of it, so it does not matter when it is ready.
-    """
+    def __init__(self, result: Fitted = (None, "")) -> None:
+        self._result = result
+        self._thread: threading.Thread | None = None
 
-    def __init__(self, queries: list[Remembered], n_trees: int, seed: int) -> None:
-        self._forest: Forest | None = None
-        self._problem = ""
-        # A daemon, so that a process that ends does not wait for it.
-        self._thread = threading.Thread(target=self._run, args=(queries, n_trees, seed), daemon=True)
-        self._thread.start()
+    @classmethod
+    def begin(cls, queries: list[Remembered], n_trees: int, seed: int) -> "Fit":
+        """Begin to fit a forest to queries."""
+        fit = cls()
 
-    def _run(self, queries: list[Remembered], n_trees: int, seed: int) -> None:
-        try:
-            self._forest = fit_forest(queries, n_trees, seed)
-        except Exception as error:
-            self._problem = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        def run() -> None:
+            fit._result = try_fit(queries, n_trees, seed)
 
-    def result(self) -> tuple[Forest | None, str]:
-        """Return the forest, or None and the reason why there is none."""
-        self._thread.join()
-        return self._forest, self._problem
+        fit._thread = threading.Thread(target=run, daemon=True)  # a process that ends does not wait for it
+        fit._thread.start()
+        return fit
+
+    def result(self) -> Fitted:
+        """Wait for the forest; return it, or None and the reason why there is none."""
+        if self._thread is not None:
+            self._thread.join()
+        return self._result
+
+    def __reduce__(self) -> Any:
+        return Fit, (self.result(),)
+
+
+def try_fit(queries: list[Remembered], n_trees: int, seed: int) -> Fitted:
+    """Return the forest that is fitted to queries, or None and the reason why there is none."""
+    try:
+        return fit_forest(queries, n_trees, seed), ""
+    except Exception as error:
+        return None, str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
 
 
 def fit_forest(queries: list[Remembered], n_trees: int, seed: int) -> Forest:
@@ -87,7 +101,8 @@ def fit_forest(queries: list[Remembered], n_trees: int, seed: int) -> Forest:
     data = library.Dataset(features, labels, group=lengths, weight=of_documents, params=settings)
     booster = library.train(settings, data, n_trees)
     forest = parse_lightgbm(booster.model_to_string())
-    return forest.with_values(forest.values / spread_within(forest, queries[:_SCALED_ON]))
+    spread = float(np.mean([forest.scores(query.X).std() for query in queries[:_SCALED_ON]]))
+    return forest.with_values(forest.values / (spread if spread > 0.0 else 1.0))
 
 
 def as_labels(grades: Floats) -> tuple[Floats, Floats]:
@@ -97,9 +112,3 @@ def as_labels(grades: Floats) -> tuple[Floats, Floats]:
         levels = np.unique(np.quantile(grades, np.linspace(0.0, 1.0, _MOST_LEVELS)))
     labels = np.minimum(np.searchsorted(levels, grades), len(levels) - 1)
     return labels.astype(np.float64), np.exp2(np.minimum(levels, _LARGEST_GRADE)) - 1.0
-
-
-def spread_within(forest: Forest, queries: list[Remembered]) -> float:
-    """Return the mean standard deviation of scores within queries, 1 if it is 0."""
-    spread = float(np.mean([forest.scores(query.X).std() for query in queries]))
-    return spread if spread > 0.0 else 1.0

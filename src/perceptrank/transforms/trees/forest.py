@@ -31,13 +31,10 @@ class Forest:
     Parameters
     ----------
     roots : array
-        The first node of each tree, or -1 - leaf for a tree that is nothing but a leaf.
-    features, thresholds : array
-        Of each node, the column that it looks at, and the largest value that goes left.
-    left, right : array
-        Of each node, where documents go: a node, or -1 - leaf.
-    missing : array
-        Of each node, what counts as missing, and where that goes.
+        The first node of each tree, or -1 - leaf if it is nothing but a leaf.
+    features, thresholds, left, right, missing : array
+        Of each node, the column that it looks at, the largest value that goes left, where documents go (a node, or
+        -1 - leaf), what counts as missing, and where that goes.
     values : array
         What each leaf adds to the score.
     n_features : int
@@ -145,8 +142,10 @@ class Forest:
         # A number is rounded to a threshold or below if it is not above the middle between that and the next float32,
         # or below the middle if that is rounded up, to an even one.
         thresholds = self.thresholds.astype(np.float32)
-        middles = 0.5 * thresholds.astype(np.float64) + 0.5 * following_float(thresholds)
         with np.errstate(over="ignore"):
+            following = np.nextafter(thresholds, np.float32(np.inf)).astype(np.float64)
+            following[np.isinf(following)] = 2.0**128
+            middles = 0.5 * thresholds.astype(np.float64) + 0.5 * following
             is_up = middles.astype(np.float32) > thresholds
         return replace(self, thresholds=np.where(is_up, np.nextafter(middles, -np.inf), middles), is_single=False)
 
@@ -236,13 +235,6 @@ class Forest:
             raise ValueError(f"names of a forest must be {n_features} texts, or null")
         own = None if names is None else tuple(names)
         return cls(**whole, **real, n_features=n_features, is_single=plain["is_single"], names=own).check()
-
-
-def following_float(numbers: Any) -> Floats:
-    """Return the smallest float32 above each of some float32, in double precision; 2**128 above the largest."""
-    with np.errstate(over="ignore"):
-        following = np.nextafter(numbers, np.float32(np.inf)).astype(np.float64)
-    return np.where(np.isinf(following), 2.0**128, following)
 
 
 def _whole(name: str, values: Any) -> Ints:

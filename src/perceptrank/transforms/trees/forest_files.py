@@ -17,8 +17,7 @@ _READERS = {"tree": parse_lightgbm, "{": parse_xgboost, "##": parse_ranklib, "<"
 def read_forest(path: PathLike, n_features: int | None = None) -> Forest:
     """Read the trees that LightGBM, XGBoost or RankLib saved; which of them did is seen from the content.
 
-    From LightGBM and XGBoost, `Forest.scores` returns what `predict` returns with ``raw_score=True`` and
-    ``output_margin=True``, for all trees.
+    `Forest.scores` returns what `predict` does: with ``raw_score=True`` of LightGBM, ``output_margin=True`` of XGBoost.
 
     Parameters
     ----------

@@ -36,11 +36,10 @@ class Memory:
     """All queries so far, while they fit into a number of bytes; from then on a uniform sample of them.
 
     Each query has a random number, which depends on the seed and on how many came before it. Those of the smallest
-    numbers are kept, as many as there is room for, in the order in which they came. A query that is larger than the
-    room is not remembered.
+    numbers are kept, as many as there is room for, in their order; a query that is larger than the room is not.
 
-    `room` and `size` are the bytes that there are, and that the queries kept take; `seen` is the number of queries so
-    far, and `part` that of the part of the data that it is of: each has random numbers of its own.
+    `room` and `size` are the bytes that there are and that the queries take, `seen` is the number of queries so far,
+    and `part` that of a part of the data, with random numbers of its own.
     """
 
     def __init__(self, room: int, seed: int, part: int = 0) -> None:

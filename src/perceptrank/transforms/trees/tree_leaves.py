@@ -24,8 +24,7 @@ class TreeLeaves(Transform):
     """One feature for each leaf of a forest: 1 if a document reaches the leaf, else 0, as sparse features.
 
     A linear ranker of these features is a forest with the same splits, whose leaf values are the weights. With
-    `start_weights` it ranks as the trees do, and learns their values on with every query; `forest_of` returns the trees
-    that it has become.
+    `start_weights` it begins as these trees; `forest_of` returns those that it has become.
 
     Parameters
     ----------
@@ -103,8 +102,8 @@ class TreeLeaves(Transform):
     def start_weights(self, stream: Blocks, strength: float = 3.0) -> Floats:
         """Return initial weights by which a learner ranks as the forest does.
 
-        They are the values of leaves, times the number of trees, as an update of the weights of one leaf per tree moves
-        a score by so many; times `strength`, divided by the mean standard deviation of the forest's scores in a query.
+        They are the values of leaves, times the number of trees (as many weights make up a score), times `strength`,
+        divided by the mean standard deviation of the forest's scores in a query.
 
         Parameters
         ----------

@@ -27,12 +27,10 @@ class Trees(LearningTransform):
     """Add the score of trees as one more feature, after the others; the trees are fitted to the queries so far.
 
     After `first_fit` queries, and whenever their number has doubled, LambdaMART is fitted to all queries so far, or to
-    a uniform sample of them if they are more than `memory`. The fit runs beside the stream, on a thread of its own. Its
-    trees rank from a fixed query on, a tenth of the queries later, so results never depend on timing. Before that, the
-    feature is that of the trees before, or 0. The score of a query depends on earlier queries alone, so that a learner
-    can trust it as it trusts any other feature; its standard deviation within a query is about 1.
-
-    If a fit fails, the trees before it stay, with a warning. Methods take:
+    a uniform sample of them if they are more than `memory`. The fit runs on a thread of its own. Its trees rank from a
+    fixed query on, a tenth of the queries later, so results never depend on timing. Until then, the feature is the
+    score of the trees before, or 0. Scores of a query depend on earlier queries alone; their standard deviation within
+    a query is about 1. If a fit fails, the trees before it stay, with a warning. Methods take:
 
     - `part`, `n_parts`: number of a part of the data, which the sample depends on, and of all parts.
     - `share`: share of the queries learned from.
@@ -84,8 +82,7 @@ class Trees(LearningTransform):
         if not 0 < self.memory < np.inf:
             raise ParameterError("memory", "must be a number of megabytes > 0", memory)
         self.first_fit = check_positive_whole("first_fit", first_fit)
-        check_seed(seed)
-        self.seed = int(seed)
+        self.seed = check_seed(seed)
         self.frozen = False
         self.forest: Forest | None = None
         self.problem = ""
@@ -139,7 +136,7 @@ class Trees(LearningTransform):
                 told = f"the fit after {self._next_fit // 2:,} queries failed"
                 warnings.warn(f"{told}, so the trees before it stay: {self.problem}", UserWarning, stacklevel=2)
         elif self.queries == self._next_fit:
-            self._fit = Fit(self._remembered.queries(), self.n_trees, self.seed)
+            self._fit = Fit.begin(self._remembered.queries(), self.n_trees, self.seed)
             self._swap_at, self._next_fit = self.queries + max(1, self.queries // _DELAY), 2 * self.queries
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
@@ -200,7 +197,7 @@ class Trees(LearningTransform):
         if state["swap_at"] is not None:
             self._swap_at = whole_number("swap_at", state["swap_at"])
             coming = None if state["coming"] is None else Forest.from_plain(state["coming"])
-            self._fit = Fitted(coming, state["problem"])
+            self._fit = Fit((coming, state["problem"]))
         else:
             self.problem = state["problem"]
         n_features = whole_number("features", state["features"])
@@ -208,12 +205,10 @@ class Trees(LearningTransform):
         self._remembered = Memory.from_plain(state["remembered"], room, self.seed, n_features)
         if self._left() <= 0 and not self.frozen:
             raise ValueError(f"trees must be fitted, and rank, after more than {self.queries} queries")
-        widths = {forest.n_features for forest in (self.forest, self._coming()) if forest is not None}
+        coming = None if self._fit is None else self._fit.result()[0]
+        widths = {forest.n_features for forest in (self.forest, coming) if forest is not None}
         if len(widths | ({n_features} - {0})) > 1:
             raise ValueError("the trees and the queries that they remember must have the same features")
-
-    def _coming(self) -> Forest | None:
-        return None if self._fit is None else self._fit.result()[0]
 
     def __deepcopy__(self, memo: Any) -> Self:
         twin = type(self).__new__(type(self))
@@ -221,18 +216,7 @@ class Trees(LearningTransform):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        fit = None if self._fit is None else Fitted(*self._fit.result())
-        return self.__dict__ | {"_fit": fit, "_seen": None}
+        return self.__dict__ | {"_seen": None}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_trees})"
-
-
-class Fitted(Fit):
-    """A fit that is done: what it resulted in."""
-
-    def __init__(self, forest: Forest | None, problem: str) -> None:
-        self._forest, self._problem = forest, problem
-
-    def result(self) -> tuple[Forest | None, str]:
-        return self._forest, self._problem
