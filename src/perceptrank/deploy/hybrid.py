@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -139,9 +138,8 @@ def learn_hybrid(
     result = evaluate(
         {"current": incumbent, "learned": model}, held, [known], margin=margin, confidence=confidence, worst=0
     )
-    shares = [dict(zip(names, weights.tolist(), strict=True)) for weights in (found, before)]
-    same = parity(model, stream, "hybrid")
-    return HybridResult(model, shares[0], shares[1], result, len(learning), same, exported)
+    learned, now = (dict(zip(names, weights.tolist(), strict=True)) for weights in (found, before))
+    return HybridResult(model, learned, now, result, len(learning), parity(model, stream, "hybrid"), exported)
 
 
 def _split(stream: QueryStream, hold_out: float, seed: int) -> tuple[QueryStream, QueryStream]:
@@ -163,11 +161,9 @@ def _ranker(weights: Floats, scores: HybridScores, stream: QueryStream) -> Fixed
 
 
 def _rounded(weights: Floats) -> Floats:
-    """Return weights that add up to 1, with few digits."""
-    shares = np.round(weights / weights.sum(), _DIGITS)
+    shares: Floats = np.round(weights / weights.sum(), _DIGITS)
     shares[np.argmax(shares)] += 1.0 - shares.sum()
-    rounded: Floats = np.round(shares, _DIGITS)
-    return rounded
+    return shares.round(_DIGITS)
 
 
 def learn_weights(
@@ -178,10 +174,10 @@ def learn_weights(
 ) -> Floats:
     """Return weights ≥ 0 that add up to 1, for clauses whose scores `HybridScores` has normalized.
 
-    The listwise perceptron, with weights ≥ 0 of standardized scores, which fold into weights of the scores, takes a few
-    passes over the queries. Then the share of one clause at a time is moved in steps of a tenth; of up to three clauses
-    all weights that are tenths are tried, too. Weights other than those at the start, which have three digits, are
-    taken only if they are better in the mean of the measure by a quarter of a standard error of the differences.
+    The listwise perceptron takes a few passes, with weights ≥ 0 of standardized scores, which fold into weights of the
+    scores. Then the share of one clause at a time is moved in tenths; of up to three clauses, all weights in tenths are
+    tried, too. Weights other than those at the start have three digits, and are taken only if the mean of the measure
+    is better by a quarter of a standard error of the differences.
     """
     d = normalized.n_features
     best = np.asarray(start, np.float64)
@@ -225,8 +221,6 @@ def _with_share(weights: Floats, j: int, share: float) -> Floats:
 
 
 def _values(weights: Floats, normalized: QueryStream, measure: MeasureLike) -> Floats:
-    """Return the measure of each query that counts."""
     known = parse(measure)
-    values: Any = evaluate(FixedRanker(weights), normalized, [known]).values(known)
-    kept: Floats = values[~np.isnan(values)]
-    return kept
+    values: Floats = evaluate(FixedRanker(weights), normalized, [known]).values(known)
+    return values[~np.isnan(values)]

@@ -1,7 +1,7 @@
 """Files that a command reads and writes: what is read is never replaced, and what cannot be written is said at once.
 
-An option says what it is for where it is declared, by `Reads` and `Writes` in its annotation. Files are compared by
-identity, which sees through links, patterns, folders and redirected streams.
+Options are annotated with `Reads` and `Writes`. Files are compared by identity, which sees through links, patterns,
+folders and redirected streams.
 """
 
 import glob
@@ -66,9 +66,6 @@ class _Output(NamedTuple):
     called: str = ""
 
 
-_STANDARD_OUTPUT = _Output("standard output", "-", What.data, "standard output")
-
-
 def roles_of(annotations: Mapping[str, Any]) -> dict[str, list[Reads | Writes]]:
     """Return what options are for, by their annotations."""
     roles = {
@@ -92,7 +89,7 @@ def check_files(
                 read += [(source, role) for source in _inputs(value, role.what)]
             else:
                 written += [_Output(option, path, role.what, role.called) for path in _outputs(value, role.what)]
-    for output in [*written, _STANDARD_OUTPUT]:
+    for output in [*written, _Output("", "-", What.data, "standard output")]:
         identity = _identity_of("stdout") if output.path == "-" else _identity(output.path)
         folders = [] if output.path == "-" else [_identity(folder) for folder in _real(output).parents]
         for source, role in read:
