@@ -76,14 +76,13 @@ def learn_hybrid(
 ) -> HybridResult:
     """Learn the weights of a hybrid query's clauses, and decide if they may replace those in use.
 
-    A part of the queries, drawn at random, is held out. The weights that are learned from the others are evaluated on
-    these, and exported.
+    A random part of the queries is held out to evaluate the weights; these are exported.
 
     Parameters
     ----------
     stream : QueryStream
-        A feature per clause, in the order of the query, which is its score, NaN for documents that it did not return.
-        All documents that a clause returned should be in it, those that nobody has judged with grade 0.
+        All documents that a clause returned, those not judged with grade 0; a feature per clause, in the order of the
+        query: its score, NaN for documents that it did not return.
     scores : HybridScores, optional
         Engine and normalization; by default those of `current`, or min_max by OpenSearch.
     current : path, optional

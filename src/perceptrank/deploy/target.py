@@ -190,8 +190,7 @@ class FillingTarget(SumTarget):
     Parameters
     ----------
     harness : str or None
-        For parity: the folder of a harness that runs the engine, such as one of tests/engines. Without, scores are
-        emulated.
+        For parity: the folder of a harness that runs the engine, as in tests/engines; without, it is emulated.
     """
 
     engine_name: ClassVar[str]  # with a place for the version

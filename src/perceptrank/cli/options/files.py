@@ -66,6 +66,9 @@ class _Output(NamedTuple):
     called: str = ""
 
 
+_STANDARD_OUTPUT = _Output("standard output", "-", What.data, "standard output")
+
+
 def roles_of(annotations: Mapping[str, Any]) -> dict[str, list[Reads | Writes]]:
     """Return what options are for, by their annotations."""
     roles = {
@@ -89,7 +92,7 @@ def check_files(
                 read += [(source, role) for source in _inputs(value, role.what)]
             else:
                 written += [_Output(option, path, role.what, role.called) for path in _outputs(value, role.what)]
-    for output in [*written, _Output("", "-", What.data, "standard output")]:
+    for output in [*written, _STANDARD_OUTPUT]:
         identity = _identity_of("stdout") if output.path == "-" else _identity(output.path)
         folders = [] if output.path == "-" else [_identity(folder) for folder in _real(output).parents]
         for source, role in read:

@@ -69,8 +69,7 @@ class FloatModel(SumTarget):
     model_name : str
         Name of the model in the engine.
     normalizers : bool
-        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
-        the constant that remains is left out.
+        Let the engine standardise features, which keeps more digits; without, weights are of raw features.
     part : either "model" or "features"
         The model, or a draft of its features.
     shift : float, "auto", path, stream, or Shift

@@ -55,8 +55,8 @@ class VespaProfile(FillingTarget):
     rerank_count : int, optional
         For the second phase: number of documents per content node that it ranks.
     source : either "attribute" or "feature"
-        What draft the functions are: the attribute of the feature's name, or that name itself, which is one of Vespa's
-        rank features, such as `bm25(title)`, or a function of the inherited profile.
+        What the drafted functions are: the attribute of the feature's name, or that name itself, a rank feature such as
+        `bm25(title)` or a function of the inherited profile.
     """
 
     name, engine_name, artefact = "vespa", "Vespa {}, its ranking expressions in Java", "searchlib"

@@ -49,8 +49,7 @@ class Contributions:
     relevance, scores : arrays of shape (documents,)
         Their grades and scores.
     features : tuple of str
-        Names of the features that contribute to some document; those that move documents of the query apart the most
-        come first.
+        Names of the features that contribute to some document, first those that move documents apart the most.
     values : array of shape (documents, features)
         The contributions.
     rounding : array of shape (documents, terms)

@@ -256,9 +256,8 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     ranker : learner
         One that has learned; of a tournament, the leader is explained, of a sum, all its members together.
     stream : QueryStream or iterable of blocks, optional
-        Queries that importance is measured on, as the spread of contributions within queries; without it, spreads are
-        those that the model's transforms know. `contributions` finds queries in it. Features that have names may be in
-        any order, and may be more than those of the model.
+        Queries for `contributions`, and to measure importance on, as the spread of contributions within queries;
+        without it, spreads are those that the model's transforms know. Named features may be more, and in any order.
     since : learner, optional
         Another model, such as that of yesterday, to compare with.
 
