@@ -1,4 +1,7 @@
-"""Draw the packages of docs/architecture.md, the layers of pyproject.toml: `python docs/figures/draw_rooms.py [FILE]`."""
+"""Draw the packages in docs/architecture.md, the layers of pyproject.toml.
+
+python docs/figures/draw_rooms.py [FILE]
+"""
 
 import sys
 import tomllib
@@ -70,7 +73,8 @@ def draw() -> str:
         f".floor{{fill:{SOFT};font-size:12px;text-anchor:end}}.start{{text-anchor:start}}"
     )
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 30}" role="img">'
-    return "\n".join([head, "<title>The packages of perceptrank</title>", f"<style>{style}</style>", *parts, "</svg>", ""])
+    title = "<title>The packages of perceptrank</title>"
+    return "\n".join([head, title, f"<style>{style}</style>", *parts, "</svg>", ""])
 
 
 if __name__ == "__main__":

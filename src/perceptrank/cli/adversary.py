@@ -19,17 +19,17 @@ def adversary(
         typer.Option(
             "--algorithm",
             "--learner",
-            help="Learner to play against (default: listwise, or kernel with --budget); bagging:slam wraps slam.",
+            help="Learner to play against (listwise, or kernel with --budget); bagging:slam wraps slam.",
         ),
     ] = None,
     radius: Annotated[float, typer.Option(help="Norm of every document.")] = 1.0,
     margin: Annotated[float, typer.Option(help="Margin of the stream.")] = 0.1,
     comparator: Annotated[
         str | None,
-        typer.Option(help="Instead of the margin, norm and surrogate U,L of a fixed ranker; plays --version simplex."),
+        typer.Option(help="For --version simplex, in place of the margin: norm and surrogate U,L of a fixed ranker."),
     ] = None,
     n_documents: Annotated[
-        int | None, typer.Option("--documents", min=2, help="Number of documents per query; by default 3, or 2.")
+        int | None, typer.Option("--documents", min=2, help="Documents per query; by default 3, or 2.")
     ] = None,
     version: Annotated[
         Version,
@@ -42,7 +42,7 @@ def adversary(
     rounds: Annotated[int | None, typer.Option(min=1, help="Play fewer rounds.")] = None,
     budget: Annotated[
         int | None,
-        typer.Option(min=2, help="Play against a learner that stores this many documents: it never stops losing."),
+        typer.Option(min=2, help="Play against a learner that stores so many documents, and never stops losing."),
     ] = None,
     record: Annotated[str, typer.Option(help="Measure; the loss is 1 minus it.")] = "ndcg",
     measure: Measure = None,
@@ -79,11 +79,10 @@ def adversary(
     asked: dict[str, Any] = {"radius": radius, "margin": margin, "rounds": rounds, "measure": record}
     if against is not None:
         version, asked = Version.simplex, asked | {"margin": None, "comparator": against}
+    n_documents = n_documents or (2 if version is Version.simplex else 3)
     if version is Version.simplex:
-        n_documents = n_documents or 2
         game = pr.theory.play_simplex(learner, n_documents=n_documents, **asked)
     else:
-        n_documents = n_documents or 3
         game = pr.theory.play(learner, n_documents=n_documents, version=version.value, **asked)
     (name,) = game.trace.means()
     results = {
@@ -108,7 +107,6 @@ def adversary(
 def _show(
     names: dict[str, Any], trace: "pr.Trace", results: dict[str, Any], title: str, facts: dict[str, Any], as_json: bool
 ) -> None:
-    """Show how a game went: whose it was, how much was lost, and what else there is to say."""
     (name,) = trace.means()
     losses = trace.losses(name)
     counts = {"rounds": len(losses), "lost": int((losses != 0).sum()), "loss": float(losses.sum())}
@@ -119,7 +117,6 @@ def _show(
 def _play_budget(
     algorithm: str, learner: "pr.Learner", budget: int, rounds: int | None, radius: float, record: str, as_json: bool
 ) -> None:
-    """Play against a learner on a budget, and show how it went."""
     game = pr.theory.play_budget(learner, budget, rounds=rounds, radius=radius, measure=record)
     winner = "gave up" if game.is_beaten else "won"
     results = {"queries": budget + 1, "margin": game.margin, "adversary": winner}
@@ -159,9 +156,8 @@ def _play_margin(algorithm: str, learner: "pr.Learner", margin: float, n_documen
 
 
 def _parse_comparator(text: str) -> tuple[float, float]:
-    """Return U and L of "U,L"."""
     try:
-        norm, loss = (float(part) for part in text.split(","))
+        norm, loss = map(float, text.split(","))
     except ValueError:
         raise ValueError(f"--comparator must be two numbers like 10,25, norm and surrogate, got {text!r}") from None
     return norm, loss
@@ -175,9 +171,8 @@ def _upper_bound(
     All queries have one relevant document, whose weight is 1 whatever measure is learned: so what is lost in another
     measure, which is recorded, is the share of that.
     """
-    if learner.transforms_:  # their radius and margin are others
-        return None
-    if learner.theorem.surrogate is None or (learner.average and not learner.theorem.extra):
+    is_mean = learner.average and not learner.theorem.extra
+    if learner.transforms_ or learner.theorem.surrogate is None or is_mean:  # transformed, radius and margin are others
         return None
     share = 1.0 if learner.theorem.extra else pr.theory.bounds.largest_share(measure, n_documents)
     if game.comparator is None:

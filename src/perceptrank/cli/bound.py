@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -24,7 +24,7 @@ _MORE = ("from the steps", "a priori")  # columns that a terminal of 80 has no r
 def bound(
     *,
     algorithm: Annotated[
-        list[str] | None, typer.Option(help="Learner; may be repeated. By default slam, minimax and listwise.")
+        list[str] | None, typer.Option(help="Learner; may be repeated. Default: slam, minimax, listwise.")
     ] = None,
     learning_rate: Annotated[
         str | None, typer.Option(help="Rates for slam: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number).")
@@ -32,9 +32,7 @@ def bound(
     measure: Annotated[str, typer.Option(help="Measure to learn; the loss is 1 minus it.")] = "ndcg@10",
     transforms: Transforms = None,
     tolerance: Annotated[float, typer.Option(help="Relative precision of the margin.")] = 1e-3,
-    plot: Annotated[
-        Path | None, typer.Option(help="Image file for a plot of losses and bounds."), Writes(What.image)
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Image file for losses and bounds."), Writes(What.image)] = None,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
@@ -44,10 +42,10 @@ def bound(
 
     Example: perceptrank bound train.txt.gz --measure ndcg@10 --plot bounds.png
     """
-    names = list(dict.fromkeys(algorithm or ["slam", "minimax", "listwise"]))
-    rates = parse_rates(learning_rate) if learning_rate is not None else []
     from perceptrank.transforms.registry import make_transforms
 
+    names = list(dict.fromkeys(algorithm or ["slam", "minimax", "listwise"]))
+    rates = parse_rates(learning_rate) if learning_rate is not None else []
     names_of_transforms = [name for name in chosen_transforms(transforms) if name != "none"]
     for transform in make_transforms(names_of_transforms):
         if transform.learns:
@@ -61,9 +59,10 @@ def bound(
     start = time.perf_counter()
     with ProgressBar("reading") as bar:
         stream = _stream(reading, names_of_transforms, bar)
-        pairs: dict[int | None, _Pairs] = {None: _Pairs.of(stream, measure, None, tolerance)}
-        for cutoff in {learner.theorem.cutoff for learner in learners.values()} - {None}:
-            pairs[cutoff] = _Pairs.of(stream, measure, cutoff, tolerance)
+        pairs: dict[int | None, _Pairs] = {}
+        for cutoff in (None, *{learner.theorem.cutoff for learner in learners.values()} - {None}):
+            best = pr.theory.margin(stream, measure, cutoff=cutoff, tolerance=tolerance)
+            pairs[cutoff] = _Pairs(best, pr.theory.diameter(stream, measure, cutoff=cutoff))
     facts = _Facts(stream, measure, pairs)
     result = pr.compare(learners, stream, measure, n_threads=reading.n_threads)
     losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
@@ -84,14 +83,15 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
 
     learners: dict[str, pr.Learner] = {}
     with_theorem = [name for name, kind in pr.algorithms().items() if kind().theorem.surrogate is not None]
+    settings: dict[str, Any] = {"measure": measure, "average": False, "transforms": None}
     for name in algorithms:
         check_choice("algorithm", name, pr.algorithms())
         if name not in with_theorem:
             raise ValueError(f"{name} has no theorem about rankings; {', '.join(with_theorem)} have")
-        for rate in rates if name == "slam" and rates else [None]:
-            settings: dict[str, Any] = {"measure": measure, "average": False, "transforms": None}
-            settings |= {"learning_rate": rate} if rate is not None else {}
-            learners[name if rate is None else f"{name} {rate:g}"] = make_learner(name, settings)
+        if name != "slam" or not rates:
+            learners[name] = make_learner(name, settings)
+        else:
+            learners |= {f"slam {rate:g}": make_learner(name, settings | {"learning_rate": rate}) for rate in rates}
     return learners
 
 
@@ -120,17 +120,9 @@ class _Pairs(NamedTuple):
     best: "pr.theory.Margin"
     diameter: float
 
-    @classmethod
-    def of(cls, stream: "pr.Scan | list[pr.QueryStream]", measure: str, cutoff: int | None, tolerance: float) -> Self:
-        best = pr.theory.margin(stream, measure, cutoff=cutoff, tolerance=tolerance)
-        return cls(best, pr.theory.diameter(stream, measure, cutoff=cutoff))
-
     def as_plain(self) -> dict[str, Any]:
-        return {
-            "separable": self.best.separable,
-            "margin": [self.best.lower, self.best.upper],
-            "diameter": self.diameter,
-        }
+        margin = [self.best.lower, self.best.upper]
+        return {"separable": self.best.separable, "margin": margin, "diameter": self.diameter}
 
 
 class _Facts:
@@ -160,7 +152,6 @@ class _Facts:
         return [best, pr.theory.Comparator(0.0, alike, nothing, surrogate=surrogate)]
 
     def row(self, name: str, learner: "pr.Learner", loss: float) -> dict[str, Any]:
-        """A learner's loss and promises."""
         best, diameter = self.pairs[learner.theorem.cutoff]
         sizes: dict[str, Any] = {"diameter": diameter, "radius": self.radius, "n_documents": self.longest}
         if best.separable:
@@ -220,11 +211,9 @@ class _Facts:
     def __str__(self) -> str:
         sizes = f"R = {self.radius:.4g}, D = {self.diameter:.4g}, v_max = {self.weight_ratio:.4g}"
         if self.best.separable:
-            more = (
-                "from the steps: the longest step per weight in place of D. a priori: the theorem, about S."
-                if is_wide()
-                else "--json has more."
-            )
+            more = "--json has more."
+            if is_wide():
+                more = "from the steps: the longest step per weight in place of D. a priori: the theorem, about S."
             return self._of_top() + (
                 f"best margin: {self.best.lower:.6g} to {self.best.upper:.6g}; {sizes}. With the paper's constant, "
                 f"Algorithm 2 at its rate: {as_text(self._paper(), _BOUND)}. What any learner can be made to lose on "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from os.path import realpath
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -42,10 +42,7 @@ class Orders:
 
     vali: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Validation queries, by which learning rates and candidates of --contenders are chosen.",
-        ),
+        typer.Option(metavar="FILE", help="Validation queries, to choose learning rates and --contenders by."),
         Reads(What.data),
     ] = None
     test: Annotated[
@@ -54,12 +51,7 @@ class Orders:
         Reads(What.data),
     ] = None
     orders: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of random orders of the queries, one pass each; by default 10 with --test, --vali, --csv or "
-            "--latex.",
-        ),
+        int | None, typer.Option(min=1, help="Random orders of the queries; 10 with --test, --vali, --csv or --latex.")
     ] = None
     seeds: Annotated[str | None, typer.Option(help="Seeds of the orders, such as 3,5,8; by default 0,1,2,…")] = None
     csv: Annotated[Path | None, typer.Option(help="CSV file for the results of all orders."), Writes()] = None
@@ -68,8 +60,7 @@ class Orders:
     @property
     def are_given(self) -> bool:
         """True if any of the options is given."""
-        options = self.test, self.vali, self.orders, self.seeds, self.csv, self.latex
-        return any(option is not None for option in options)
+        return any(option is not None for option in vars(self).values())
 
     def chosen_seeds(self) -> list[int]:
         """Return the seed of each order."""
@@ -86,13 +77,9 @@ class Orders:
         return seeds
 
 
-Learners: TypeAlias = dict[str, Any]
-
-
 def _compare_orders(
-    learners: Learners, recorded: "list[pr.Measure]", reading: Reading, orders: Orders
+    learners: dict[str, Any], recorded: "list[pr.Measure]", reading: Reading, orders: Orders
 ) -> "pr.Comparison":
-    """Compare learners over several orders of all queries."""
     seeds = orders.chosen_seeds()
     sets = [set(map(realpath, files)) for files in (reading.files, orders.vali or (), orders.test or ())]
     if twice := [path for path, n in Counter(chain.from_iterable(sets)).items() if n > 1]:
@@ -155,12 +142,11 @@ def _show_orders(result: "pr.Comparison", seed: int) -> None:
     for name, letter in result.letters.items():
         row = {"": letter, "name": name}
         for on, measure in columns:
-            standing = standings[on, measure].get(name)
-            if standing is None:  # fitted to all queries at once
-                row[f"{on} {measure}"] = "-"
-                continue
-            spread = f" ± {standing.spread:.4f}" if several else ""
-            row[f"{on} {measure}"] = f"{standing.mean:.4f}{spread} {joined(marks(result, standing))}".rstrip()
+            text = "-"  # of one that was fitted to all queries at once
+            if standing := standings[on, measure].get(name):
+                spread = f" ± {standing.spread:.4f}" if several else ""
+                text = f"{standing.mean:.4f}{spread} {joined(marks(result, standing))}".rstrip()
+            row[f"{on} {measure}"] = text
         rows.append(row)
     while len(rows[0]) > _FEWEST_COLUMNS and not fits(rows):
         rows = [dict(list(row.items())[:-1]) for row in rows]
@@ -183,16 +169,13 @@ def compare(
     ] = None,
     learning_rate: Annotated[
         str | None,
-        typer.Option(
-            help="Learning rates, for learners that depend on them: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number)."
-        ),
+        typer.Option(help="Rates for learners that depend on them: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number)."),
     ] = None,
     contenders: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE.py",
-            help="Python file with a dictionary `contenders` of names and models, such as LGBMRanker(), or lists of "
-            "candidates for --vali; may be repeated.",
+            help="Python file with a dictionary `contenders` of models, or of candidates for --vali; may be repeated.",
         ),
         Reads(),
     ] = None,
@@ -234,16 +217,17 @@ def compare(
         learners |= others
     recorded = parse_all(record or DEFAULT_RECORD)
     start = time.perf_counter()
-    if contenders and cluster.is_used:
-        raise ValueError("--contenders are run on this machine: leave out --dask, --spark and --scheduler")
-    if orders.are_given and cluster.is_used:
-        raise ValueError("several orders are run on this machine: leave out --dask, --spark and --scheduler")
+    if cluster.is_used and (contenders or orders.are_given):
+        what = "--contenders" if contenders else "several orders"
+        raise ValueError(f"{what} are run on this machine: leave out --dask, --spark and --scheduler")
     if orders.are_given:
         result = _compare_orders(learners, recorded, reading, orders)
     elif cluster.is_used:
         result = _compare_on(cluster, learners, recorded, reading)
     else:
-        result = _compare(learners, recorded, reading)
+        with ProgressBar("comparing") as bar:
+            options: dict[str, Any] = {"n_threads": reading.n_threads, "on_error": "drop"}
+            result = pr.compare(learners, reading.blocks(bar), recorded, **options)
     for name, reason in result.dropped.items():
         complain(f"warning: {name} failed and was dropped: {reason}")
     if plot is not None:
@@ -253,11 +237,11 @@ def compare(
     if orders.latex is not None:
         result.save_latex(orders.latex, seed=seed)
     seconds = round(time.perf_counter() - start, 3)
-    if orders.are_given and as_json:
-        print_json(result.as_plain(seed=seed) | {"seed": seed, "seconds": seconds})
-        return
     if orders.are_given:
-        _show_orders(result, seed)
+        if as_json:
+            print_json(result.as_plain(seed=seed) | {"seed": seed, "seconds": seconds})
+        else:
+            _show_orders(result, seed)
         return
     first = recorded[0]
     rows, shown_rows = [], []
@@ -278,13 +262,8 @@ def compare(
         print("behind: best mean minus this mean; significant: the whole interval is above 0.")
 
 
-def _compare(learners: Learners, recorded: "list[pr.Measure]", reading: Reading) -> "pr.Comparison":
-    with ProgressBar("comparing") as bar:
-        return pr.compare(learners, reading.blocks(bar), recorded, n_threads=reading.n_threads, on_error="drop")
-
-
 def _compare_on(
-    cluster: Cluster, learners: Learners, recorded: "list[pr.Measure]", reading: Reading
+    cluster: Cluster, learners: dict[str, Any], recorded: "list[pr.Measure]", reading: Reading
 ) -> "pr.Comparison":
     from perceptrank.distributed.comparing import compare as compare_on
 
@@ -293,13 +272,13 @@ def _compare_on(
         return compare_on(learners, reading.files, recorded, client, on_error="drop", progress=bar, **reading.options())
 
 
-def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any], *, grouped: bool) -> Learners:
+def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any], *, grouped: bool) -> dict[str, Any]:
     """Make each learner, once for every rate if its rankings depend on that; `grouped`, these are candidates."""
     names = sorted(pr.algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
     unknown = [key for key in settings if not any(has_setting(name, key) for name in names)]
     if unknown:
         raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
-    learners: Learners = {}
+    learners: dict[str, Any] = {}
     for name in names:
         own = {key: value for key, value in settings.items() if has_setting(name, key)}
         wanted = {"": own}

@@ -45,30 +45,25 @@ def convert(
         list[str],
         typer.Argument(
             metavar="SOURCE... DESTINATION",
-            help="LETOR text (plain or compressed, '-' for standard input), stores, Parquet files or tables (.csv, "
-            ".tsv, .jsonl, .qrels), or folders or patterns of files; last, the file or store to write.",
+            help="Files, folders or patterns, as for 'learn', or stores; last, the file or store to write.",
         ),
         Reads(What.data, part=slice(-1), in_place=True),
         Writes(What.data, part=slice(-1, None), called="the destination"),
     ],
     to: Annotated[
-        To | None,
-        typer.Option(
-            help="Format to write. By default that of the name: .parquet; .csv; .txt, .letor, .svm, …; else a store."
-        ),
+        To | None, typer.Option(help="By default by name: .parquet; .csv; .txt, .letor, .svm, …; else a store.")
     ] = None,
     append: Annotated[bool, typer.Option("--append", help="Add to an existing store.")] = False,
     overwrite: Overwrite = False,
     whole: Annotated[
-        bool,
-        typer.Option("--group", help="Group documents of a query that are not adjacent; needs all data in memory."),
+        bool, typer.Option("--group", help="Group documents of a query that are not adjacent, in memory.")
     ] = False,
     comments: Annotated[bool, typer.Option("--comments", help="Keep comments.")] = False,
     layout: Annotated[
         Layout | None,
         typer.Option(
-            help="Layout of Parquet: a column per feature, one column of lists, or lists of the values that are not "
-            "0. By default columns, or sparse for sparse features."
+            help="Layout of Parquet: a column per feature, one of lists, or lists of values that are not 0. By default "
+            "columns, or sparse for sparse features."
         ),
     ] = None,
     write_zero_based: Annotated[
@@ -100,15 +95,9 @@ def convert(
         with ProgressBar("converting") as bar:
             write(map(counted.add, reading.blocks(bar)), writing)
     seconds = time.perf_counter() - start
-    report = {
-        "destination": destination,
-        "format": writing.format,
-        "queries": counted.n_queries,
-        "documents": counted.n_documents,
-        "features": counted.n_features,
-        "seconds": round(seconds, 3),
-    }
     if as_json:
+        counts = {"queries": counted.n_queries, "documents": counted.n_documents, "features": counted.n_features}
+        report = {"destination": destination, "format": writing.format, **counts, "seconds": round(seconds, 3)}
         print_json(report, file=sys.stderr if destination == "-" else sys.stdout)
     elif destination != "-":
         added = "added " if append else ""
@@ -132,38 +121,31 @@ def _is_compaction(sources: list[str], writing: Writing) -> bool:
 
 def write(blocks: "Iterator[pr.QueryStream]", writing: Writing) -> None:
     """Write blocks."""
-    path = Path(writing.destination)
-    kind = writing.format
-    if writing.append:
-        if kind != "store":
-            raise ValueError("--append applies to stores only")
-        if writing.overwrite:
-            raise ValueError("give --append or --overwrite, not both")
-        pr.open_store(path).append(blocks)
-        return
-    if writing.destination == "-":
-        if kind != "letor":
-            raise ValueError("only LETOR text can be written to standard output")
-        pr.write_letor(blocks, standard_output(), sparse=writing.sparse, zero_based=writing.zero_based)
-        return
-    if kind == "store":
-        pr.write_store(blocks, path, overwrite=writing.overwrite)
-        return
-    if path.exists() and not writing.overwrite:
+    path, kind, is_stdout = Path(writing.destination), writing.format, writing.destination == "-"
+    if writing.append and kind != "store":
+        raise ValueError("--append applies to stores only")
+    if writing.append and writing.overwrite:
+        raise ValueError("give --append or --overwrite, not both")
+    if is_stdout and kind != "letor":
+        raise ValueError("only LETOR text can be written to standard output")
+    if kind != "store" and not is_stdout and path.exists() and not writing.overwrite:
         raise FileExistsError(f"{path} exists already; --overwrite replaces it")
-    if kind == "parquet":
+    if writing.append:
+        pr.open_store(path).append(blocks)
+    elif kind == "store":
+        pr.write_store(blocks, path, overwrite=writing.overwrite)
+    elif kind == "parquet":
         pr.write_parquet(blocks, path, layout=writing.layout)
     elif kind == "csv":
         from perceptrank.io.tables.copying import write_csv
 
         write_csv(blocks, writing.destination)
     else:
-        pr.write_letor(blocks, path, sparse=writing.sparse, zero_based=writing.zero_based)
+        file = standard_output() if is_stdout else path
+        pr.write_letor(blocks, file, sparse=writing.sparse, zero_based=writing.zero_based)
 
 
 class _Counted:
-    """Counts of what was converted."""
-
     n_queries = n_documents = n_features = 0
 
     def add(self, block: "pr.QueryStream") -> "pr.QueryStream":

@@ -27,8 +27,8 @@ def evaluate(
     model: Annotated[
         str,
         typer.Argument(
-            help="Model saved by 'perceptrank learn', or weights: JSON with names and weights, or a linear model of "
-            "Solr, Elasticsearch or OpenSearch. More models may follow, before the files."
+            help="Saved model, or weights: JSON by name, or a linear model of Solr, Elasticsearch or OpenSearch. More "
+            "models may follow, before the files."
         ),
         Reads(),
     ],
@@ -36,9 +36,7 @@ def evaluate(
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN",
-            help="Slice the queries by a column of tables or Parquet files with one value per query, by 'length' "
-            "(number of documents), or by feature:NAME.",
+            metavar="COLUMN", help="Slice by a column of one value per query, by 'length' (documents) or feature:NAME."
         ),
     ] = None,
     worst: Annotated[int | None, typer.Option(min=1, help="Number of queries with the largest losses to list.")] = None,
@@ -47,7 +45,7 @@ def evaluate(
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = _CONFIDENCE,
     held_out: Annotated[
-        bool, typer.Option("--held-out", help="Use only the queries that 'learn --hold-out' held out.")
+        bool, typer.Option("--held-out", help="Use only queries that 'learn --hold-out' held out.")
     ] = False,
     page: Annotated[Path | None, typer.Option(help="HTML page to write the results to."), Writes()] = None,
     latex: Annotated[Path | None, typer.Option(help="File for a LaTeX table (booktabs)."), Writes()] = None,
@@ -70,12 +68,10 @@ def evaluate(
     rankers = {path: load_ranker(path) for path in models}
     holding = HeldOut({path: share_held_out(path) for path in models}, only=held_out)
     if len(rankers) == 1:
-        options = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page, "--latex": latex}
-        options |= {"--confidence": None if confidence == _CONFIDENCE else confidence}
-        if several := [name for name, value in options.items() if value is not None]:
-            raise ValueError(
-                f"{', '.join(several)}: needs several models, of which the first is live; got only {model}"
-            )
+        options = {"--by": by, "--worst": worst, "--margin": margin, "--page": page, "--latex": latex}
+        options |= {"--confidence": confidence != _CONFIDENCE}
+        if several := ", ".join(name for name, value in options.items() if value):
+            raise ValueError(f"{several}: needs several models, of which the first is live; got only {model}")
         _evaluate_one(model, rankers[model], record, reading, holding, start, as_json=as_json)
         return
     labels, reading = _labels(by, rankers, reading)
@@ -135,6 +131,7 @@ def _evaluate_one(
         blocks = reading.blocks(bar, names=needed_names(ranker), only=holding.only)
         trace = pr.evaluate(ranker, holding.watch(blocks), record)
     rows: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     for measure in trace.measures:
         mean = plain(trace.mean(measure))
         low = high = None
@@ -145,21 +142,10 @@ def _evaluate_one(
         counts = (values < 0) | (values >= 0)  # not those that are NaN
         counted = int((counts if trace.query_weights is None else counts & (trace.query_weights > 0)).sum())
         rows.append({"measure": str(measure), "mean": mean, "low": low, "high": high, "counted": counted})
-    extra = {
-        "model": model,
-        "queries": len(trace),
-        "held_out_by": holding.sure(),
-        "seconds": round(time.perf_counter() - start, 3),
-    }
-    shown = [
-        {
-            "measure": row["measure"],
-            "mean": row["mean"],
-            "95% interval": interval(row["low"], row["high"]),
-            "queries that count": row["counted"],
-        }
-        for row in rows
-    ]
+        counts_shown = {"95% interval": interval(low, high), "queries that count": counted}
+        shown.append({"measure": str(measure), "mean": mean, **counts_shown})
+    seconds = round(time.perf_counter() - start, 3)
+    extra = {"model": model, "queries": len(trace), "held_out_by": holding.sure(), "seconds": seconds}
     kind = "held-out" if holding.sure() else "judged" if "relevance" in holding.columns else "logged"
     show(rows, title=f"{model} on {len(trace):,} {kind} queries", as_json=as_json, extra=extra, shown=shown)
 
@@ -203,19 +189,18 @@ class HeldOut:
         from perceptrank.evaluation.decision import NOT_CHECKED
 
         others = ", ".join(model for model in self._shares if model not in self.sure())
-        known = ", ".join(self.sure())
-        if known and others:
-            return f"held out by {known}; it is not checked whether {others} has learned from them"
-        return f"held out by {known}" if known else NOT_CHECKED
+        if not (known := ", ".join(self.sure())):
+            return NOT_CHECKED
+        unknown = f"; it is not checked whether {others} has learned from them" if others else ""
+        return f"held out by {known}{unknown}"
 
 
-_NO, _UNDECIDED = 3, 4
 _MOST_SLICES = 20
 
 
 def exit_code(answer: str) -> int:
     """Return the exit status of an answer, which is not that of any error."""
-    return {"yes": 0, "no": _NO}.get(answer, _UNDECIDED)
+    return {"yes": 0, "no": 3}.get(answer, 4)
 
 
 def show_decision(result: "pr.Evaluation", note: str, *, by: str | None, n_worst: int) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.making import load_ranker
+from perceptrank.cli.making import load_ranker, parse_settings
 from perceptrank.cli.options.files import Writes
 from perceptrank.cli.options.shared import Model, Target, TargetOptions
 from perceptrank.cli.terminal.streams import complain, standard_output
@@ -26,8 +26,6 @@ def export(
 
     Example: perceptrank export model.json --to sql --set dialect=postgresql --out score.sql
     """
-    from perceptrank.cli.making import parse_settings
-
     exported = pr.deploy.export(load_ranker(model), to, **parse_settings(pairs or []))
     if out is None:
         if not exported.is_text and sys.stdout.isatty():

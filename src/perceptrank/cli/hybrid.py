@@ -27,9 +27,7 @@ class _ClauseReading(Reading):
         from perceptrank.io.sources import format_of
 
         if self.zero_missing:
-            raise ValueError(
-                "--zero-missing does not apply: an empty cell is a document that the clause did not return"
-            )
+            raise ValueError("--zero-missing does not apply: a clause did not return documents with an empty cell")
         if any(file == "-" or format_of(file) == "letor" for file in self.files):
             raise ValueError("LETOR text has 0 where a clause did not return a document: give a table with empty cells")
         return super().options() | {"missing": "keep", "unjudged": "zero"}
@@ -42,34 +40,24 @@ def hybrid(
         Engine | None, typer.Option(help="Search engine; by default that of --current, or opensearch.")
     ] = None,
     normalization: Annotated[
-        Normalization | None,
-        typer.Option(
-            help="How the engine normalizes the scores of a clause; by default as in --current, or min_max. Only "
-            "OpenSearch has z_score."
-        ),
+        Normalization | None, typer.Option(help="Default: that of --current, or min_max. Only OpenSearch has z_score.")
     ] = None,
     rank_constant: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="Constant of rrf; by default 60.")
     ] = None,
     current: Annotated[
         Path | None,
-        typer.Option(
-            help="Pipeline of OpenSearch or request of Elasticsearch in use, to start from and to compare with; by "
-            "default all clauses have the same weight."
-        ),
+        typer.Option(help="Pipeline or request in use, to start from and compare with; by default equal weights."),
         Reads(becomes="out"),
     ] = None,
     clauses: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Columns of the clauses, separated by commas, in the order of the query; by default all features.",
-        ),
+        typer.Option(metavar="NAMES", help="Columns of the clauses, in the query's order; by default all features."),
     ] = None,
     measure: Annotated[str, typer.Option(help="Measure to learn and to decide by.")] = "ndcg@10",
     hold_out: Annotated[float, typer.Option(help="Share of the queries to hold out for evaluation.")] = 0.3,
     margin: Annotated[
-        float, typer.Option(min=0, help="Largest acceptable drop of the mean; by default new weights must be better.")
+        float, typer.Option(min=0, help="Largest acceptable drop of the mean; by default it must grow.")
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draw of held-out queries.")] = 0,
@@ -102,10 +90,8 @@ def hybrid(
         del parity["notes"]
         print_json(facts | {"parity": parity})
     else:
-        rows = [
-            {"clause": name, "current": result.current[name], "learned": result.weights[name]}
-            for name in result.weights
-        ]
+        now = result.current
+        rows = [{"clause": name, "current": now[name], "learned": new} for name, new in result.weights.items()]
         print_rows(rows, f"Weights learned from {result.learned:,} queries")
         show_decision(result.evaluation, "held out, not learned from", by=None, n_worst=0)
         same = f"the same order in {result.parity.same:,} of {result.parity.queries:,} queries"
@@ -123,7 +109,7 @@ def hybrid(
 def _read(reading: Reading, clauses: str | None, current: Path | None, bar: ProgressBar) -> "pr.QueryStream":
     """Return the queries, with a feature per clause, in the order of the query."""
     named = None if clauses is None else tuple(name.strip() for name in clauses.split(","))
-    paths = [*(reading.feature_paths or reading.files)]
+    paths = reading.feature_paths or reading.files
     if named is None and current is not None and any(".json" in path or ".ndjson" in path for path in paths):
         raise ValueError(
             f"JSON has no order, and {current} has weights in the order of the query's clauses: name the columns in "

@@ -47,22 +47,16 @@ class Incumbent:
         if algorithm is None and self.forest is not None and ahead is not None and not settings.keys() - {"measure"}:
             leaves = pr.TreeLeaves(self.forest)
             values = leaves.start_weights(ahead)
-            kinds: list[pr.Learner] = [
-                pr.ListwisePerceptron(**settings, transforms=None, initial_weights=values, average=average)
-                for average in (True, False)
-            ]
+            from_values = settings | {"transforms": None, "initial_weights": values}
+            kinds = [pr.ListwisePerceptron(**from_values, average=average) for average in (True, False)]
             return pr.Tournament([pr.FixedRanker(values), *kinds], measure=measure, transforms=leaves)
         name = algorithm or "listwise"
         if not has_setting(name, "production"):
-            starts = [kind for kind in pr.algorithms() if has_setting(kind, "production")]
-            raise ValueError(
-                f"{name} cannot start from another ranker; these learners of grades can: {', '.join(starts)}"
-            )
+            starts = ", ".join(kind for kind in pr.algorithms() if has_setting(kind, "production"))
+            raise ValueError(f"{name} cannot start from another ranker; these learners of grades can: {starts}")
         chosen = settings.get("transforms", "auto")
-        transforms = [
-            *([] if self.column else [pr.ScoreOf(self.ranker)]),
-            *([chosen] if isinstance(chosen, str) else chosen),
-        ]
+        score = [] if self.column else [pr.ScoreOf(self.ranker)]
+        transforms = [*score, *([chosen] if isinstance(chosen, str) else chosen)]
         learner = make_learner(name, settings | {"transforms": transforms, "production": self.column or "score"})
         return learner if algorithm else pr.Tournament([self.ranker, learner], measure=measure)
 

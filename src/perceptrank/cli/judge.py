@@ -28,32 +28,22 @@ def judge(
     out: Annotated[Path, typer.Option(help="File to write: .csv, .jsonl, or .json for the workbench."), Writes()],
     model: Annotated[
         ClickModel,
-        typer.Option(
-            help="Model of clicks: by position, simplified DBN, or cascade; COEC as OpenSearch computes it and click "
-            "rates are for comparison."
-        ),
+        typer.Option(help="Click model: position, simplified DBN, cascade; to compare, OpenSearch's COEC, or ctr."),
     ] = ClickModel.position,
     to: Annotated[
         Format | None,
-        typer.Option(
-            help="Format: all columns, what Quepid imports, or what OpenSearch's search relevance workbench imports. "
-            "By default it follows from the name."
-        ),
+        typer.Option(help="All columns, or for Quepid or OpenSearch's search relevance workbench; by default by name."),
     ] = None,
     ratings: Annotated[
-        Ratings, typer.Option(help="Ratings for Quepid and the workbench; documents without one are not written.")
+        Ratings, typer.Option(help="Ratings for Quepid and the workbench, of documents that have one.")
     ] = Ratings.grade,
     bias: Annotated[
         Path | None,
-        typer.Option(
-            help="Position bias, as 'perceptrank position-bias --json' prints it; by default it is estimated from the "
-            "same log."
-        ),
+        typer.Option(help="What 'perceptrank position-bias --json' printed; by default estimated from the same log."),
         Reads(),
     ] = None,
     thresholds: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBERS", help="Bounds between grades, with commas; by default 0.2,0.4,0.6,0.8."),
+        str | None, typer.Option(metavar="NUMBERS", help="Bounds between grades; by default 0.2,0.4,0.6,0.8.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     reading: ClickReading,
@@ -78,15 +68,14 @@ def judge(
         "thresholds": THRESHOLDS if thresholds is None else as_numbers("`thresholds`", thresholds),
         "confidence": confidence,
     }
-    if dealing.is_used:
-        options = options_for_counting(dealing, reading)
-        with dealing.client() as client, ProgressBar("judging") as bar:
-            judged = pr.distributed.judgements(
-                reading.files, client, cast(Any, model.value), known, progress=bar, **settings, **options
-            )
-    else:
-        with ProgressBar("judging") as bar:
-            judged = pr.clicks.judgements(_counted(reading), cast(Any, model.value), known, progress=bar, **settings)
+    kind: Any = model.value
+    with ProgressBar("judging") as bar:
+        if dealing.is_used:
+            settings |= options_for_counting(dealing, reading)
+            with dealing.client() as client:
+                judged = pr.distributed.judgements(reading.files, client, kind, known, progress=bar, **settings)
+        else:
+            judged = pr.clicks.judgements(_counted(reading), kind, known, progress=bar, **settings)
     n_written = judged.write(out, cast(Any, format_), ratings=cast(Any, ratings.value))
     plain = judged.as_plain()
     if as_json:

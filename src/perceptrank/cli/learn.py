@@ -35,25 +35,19 @@ class Keeping:
         typer.Option(
             "--from",
             metavar="FILE|column:NAME",
-            help="Today's ranker, to start from: weights as JSON, a linear model of Solr, Elasticsearch or "
-            "OpenSearch, trees of LightGBM, XGBoost or RankLib, or a column with scores; or a model to continue.",
+            help="Ranker to start from: weights as JSON, a linear model of Solr, Elasticsearch or OpenSearch, trees of "
+            "LightGBM, XGBoost or RankLib, a column of scores; or a model to continue.",
         ),
         Reads(becomes="save"),
     ] = None
     checkpoint: Annotated[int | None, typer.Option(min=1, help="Save after every N queries.")] = None
     resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Continue with the saved model, after the queries of these files that it has seen."
-        ),
+        bool, typer.Option("--resume", help="Continue with the saved model, after the queries that it has seen.")
     ] = False
     trace: Annotated[Path | None, typer.Option(help="File to save the recorded values to (.npz)."), Writes()] = None
     plot: MeansPlot = None
     alerts: Annotated[
-        bool,
-        typer.Option(
-            "--alerts", help="Report where rankings became worse (1 % false alarms); --plot marks the places."
-        ),
+        bool, typer.Option("--alerts", help="Report where rankings became worse (1 % false alarms); --plot marks it.")
     ] = False
 
     def check(self) -> None:
@@ -110,8 +104,8 @@ def learn(
         typer.Option(
             min=0,
             max=0.9,
-            help="Share of the queries to hold out, chosen by name: the same ones in every file and run. The model "
-            "is measured on them at the end.",
+            help="Share of the queries to hold out, the same by name in every file and run; the model is measured on "
+            "them at the end.",
             rich_help_panel="Data",
         ),
     ] = None,
@@ -261,7 +255,6 @@ def _learn_from_shards(
     *,
     as_json: bool,
 ) -> None:
-    """Learn from files on a cluster, epoch after epoch."""
     from perceptrank.distributed.learning import Progress
     from perceptrank.distributed.learning import learn as learn_shards
     from perceptrank.distributed.sampling import check_learnable, unfitted_trees
@@ -294,10 +287,10 @@ def _learn_from_shards(
     if keeping.save is not None:
         learner.save(keeping.save)
     rows = []
-    for number, of_shards in enumerate(learned.traces, 1):
-        trace = learned.trace(number - 1)
+    for epoch, of_shards in enumerate(learned.traces):
+        trace = learned.trace(epoch)
         counts = {"shards": len(of_shards), "queries": len(trace), "updates": trace.n_updates}
-        rows.append({"epoch": number, **_means(trace), **counts})
+        rows.append({"epoch": epoch + 1, **_means(trace), **counts})
     facts = {"model": repr(learner), "queries": learner.n_queries - first, "epochs": epochs}
     title = "Ranked, measured, then learned from, shard by shard"
     keeping.report(rows, title, facts, start, as_json=as_json)
@@ -312,9 +305,8 @@ def _say_what_is_without_weight(names: tuple[str, ...], weights: dict[str, float
     without = [name for name in names if name not in weights]
     if without:
         shown = ", ".join(without[:_SHOWN]) + (", …" if len(without) > _SHOWN else "")
-        complain(
-            f"{path} has no weight for {len(without)} of {len(names)} features, which its score leaves out: {shown}"
-        )
+        of = f"{len(without)} of {len(names)} features"
+        complain(f"{path} has no weight for {of}, which its score leaves out: {shown}")
 
 
 def _begin(
@@ -334,9 +326,9 @@ def _begin(
         )
 
     def make(name: str | None) -> "pr.Learner":
-        return (
-            make_learner(name or "listwise", settings) if incumbent is None else incumbent.start(name, settings, ahead)
-        )
+        if incumbent is None:
+            return make_learner(name or "listwise", settings)
+        return incumbent.start(name, settings, ahead)
 
     resumed = keeping.save if keeping.resume and keeping.save is not None and keeping.save.exists() else None
     origin = "" if keeping.start_from is None else fingerprint_of_source(keeping.start_from)

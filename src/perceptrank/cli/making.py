@@ -69,18 +69,21 @@ def make_learner(name: str, settings: dict[str, Any]) -> "pr.Learner":
     unknown = [setting for setting in settings if not has_setting(name, setting)]
     if unknown:
         raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(_settings(kinds_of(name)))}")
-    return _make(kinds_of(name), dict(settings))
+    return _make(kinds_of(name), settings)
 
 
 def _make(kinds: "list[type[pr.Learner]]", settings: dict[str, Any]) -> "pr.Learner":
-    own = {setting: settings.pop(setting) for setting in kinds[0].parameter_names if setting in settings}
-    left: dict[str, Any] = {}
+    own, left = dict[str, Any](), dict[str, Any]()
     for setting, value in settings.items():
-        if (short := setting.removeprefix("learner__")) in left:
+        if setting in kinds[0].parameter_names:
+            own[setting] = value
+        elif (short := setting.removeprefix("learner__")) in left:
             raise ValueError(f"{short} is set twice, also as learner__{short}")
-        left[short] = value
-    inside: dict[str, Any] = {"learner": _make(kinds[1:], left)} if len(kinds) > 1 else {}
-    return kinds[0](**own, **inside)
+        else:
+            left[short] = value
+    if len(kinds) > 1:
+        own["learner"] = _make(kinds[1:], left)
+    return kinds[0](**own)
 
 
 def setting_in(learner: "pr.Learner", name: str) -> Any:
@@ -122,9 +125,9 @@ def parse_rates(text: str) -> list[float]:
 
     try:
         if ":" in text:
-            first, last, number = text.split(":")
-            ends = check_positive("a learning rate", float(first)), check_positive("a learning rate", float(last))
-            rates = [float(f"{rate:.6g}") for rate in np.geomspace(*ends, int(number))]
+            *ends, number = text.split(":")
+            first, last = (check_positive("a learning rate", float(end)) for end in ends)
+            rates = [float(f"{rate:.6g}") for rate in np.geomspace(first, last, int(number))]
         else:
             rates = [float(part) for part in text.split(",")]
     except ValueError:
@@ -143,9 +146,8 @@ def split_models(first: str, others: list[str]) -> tuple[list[str], list[str]]:
     if twice := sorted({path for path in models if models.count(path) > 1}):
         raise ValueError(f"{twice[0]} is given twice: name different models")
     if not files:
-        raise ValueError(
-            f"there are no queries to rank: {', '.join(models)} are models; name the files of queries after them"
-        )
+        named = ", ".join(models)
+        raise ValueError(f"there are no queries to rank: {named} are models; name the files of queries after them")
     return models, files
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.making import load_ranker
+from perceptrank.cli.making import load_ranker, parse_settings
 from perceptrank.cli.options.reading import Reading
 from perceptrank.cli.options.shared import AsJson, Model, Target, TargetOptions
 from perceptrank.cli.terminal.streams import say
@@ -20,9 +20,7 @@ def parity(
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL",
-            help="Live engine to query: http://host:9200 for opensearch or elasticsearch, http://host:8983/solr/CORE, "
-            "or PostgreSQL's address.",
+            metavar="URL", help="Live engine: http://host:9200, http://host:8983/solr/CORE, or PostgreSQL's address."
         ),
     ] = None,
     queries: Annotated[
@@ -32,8 +30,8 @@ def parity(
         float | None,
         typer.Option(
             min=0,
-            help="Largest acceptable difference of scores, relative to the largest of a query; documents that close "
-            "may be in another order. By default only rounding is accepted.",
+            help="Largest acceptable difference of scores, relative to the query's largest; documents that close may "
+            "be in any order. By default only rounding.",
         ),
     ] = None,
     pairs: TargetOptions = None,
@@ -49,8 +47,6 @@ def parity(
 
     Example: perceptrank parity model.json test.txt.gz --to onnx
     """
-    from perceptrank.cli.making import parse_settings
-
     settings = parse_settings(pairs or [])
     if url is not None and settings.setdefault("url", url) != url:
         raise ValueError("url is given twice, by --url and by --set")

@@ -13,7 +13,7 @@ from perceptrank.cli.options.shared import AsJson
 from perceptrank.cli.terminal.streams import say
 from perceptrank.cli.terminal.tables import ProgressBar, print_json, print_rows
 
-Method = StrEnum("Method", "auto swaps pairs pivot em regression-em")  # ways to estimate position bias
+Method = StrEnum("Method", "auto swaps pairs pivot em regression-em")
 
 
 def position_bias(
@@ -21,7 +21,7 @@ def position_bias(
     method: Annotated[
         Method,
         typer.Option(
-            help="Random swaps, documents seen at several places (pairs, pivot), or a model of attractiveness, too "
+            help="By random swaps, by documents at several places (pairs, pivot), or with a model of attractiveness "
             "(em, regression-em); auto chooses swaps or pairs."
         ),
     ] = Method.auto,
@@ -41,12 +41,12 @@ def position_bias(
     dealing.check()
     start = time.perf_counter()
     settings: dict[str, Any] = {"method": method.value, "places": places, "confidence": confidence}
-    if dealing.is_used:
-        options = options_for_counting(dealing, reading)
-        with dealing.client() as client, ProgressBar("counting clicks") as bar:
-            bias = pr.distributed.position_bias(reading.files, client, progress=bar, **settings, **options)
-    else:
-        with ProgressBar("counting clicks") as bar:
+    with ProgressBar("counting clicks") as bar:
+        if dealing.is_used:
+            settings |= options_for_counting(dealing, reading)
+            with dealing.client() as client:
+                bias = pr.distributed.position_bias(reading.files, client, progress=bar, **settings)
+        else:
             bias = pr.clicks.position_bias(reading.of_impressions().blocks(bar), **settings)
     if as_json:
         print_json(bias.as_plain() | {"seconds": round(time.perf_counter() - start, 3)})

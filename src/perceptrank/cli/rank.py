@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -27,16 +26,10 @@ def rank(
     *,
     model: Model,
     out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
-    qrels: Annotated[
-        Path | None, typer.Option(help="File to write the grades to, as TREC judgements."), Writes()
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option(min=1, help="Number of documents to write per query; by default all.")
-    ] = None,
+    qrels: Annotated[Path | None, typer.Option(help="File for the grades, as TREC judgements."), Writes()] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Number of documents per query; by default all.")] = None,
     tag: Annotated[str, typer.Option(help="Name of the run, the last column.")] = "perceptrank",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write JSON lines, one per query, instead of a TREC run.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write a line of JSON per query instead.")] = False,
     reading: Reading,
 ) -> None:
     """Rank documents with a model, as a TREC run: query, Q0, document, rank, score, tag; or as JSON lines.
@@ -47,6 +40,7 @@ def rank(
     """
     from contextlib import ExitStack
 
+    from perceptrank.deploy.explanation.contributions import document_names
     from perceptrank.io.atomic import replaced_file
 
     if not tag or any(character.isspace() for character in tag):
@@ -57,7 +51,7 @@ def rank(
         file = standard_output() if out is None else stack.enter_context(replaced_file(out))
         judged = None if qrels is None else stack.enter_context(replaced_file(qrels))
         for block in replace(reading, comments=True).blocks(bar, names=ranker.model.needed_names):
-            names = _names(block)
+            names = document_names(block)
             if judged is not None or not as_json:
                 _check_for_trec(block, names)
             if judged is not None:
@@ -110,26 +104,7 @@ def _json_lines(ranked: Iterator[Ranked]) -> Iterator[str]:
 
 
 def _ranked(block: "pr.QueryStream", names: list[str], scores: "Floats", top: int | None) -> Iterator[Ranked]:
-    """Yield each query with its best documents and their scores."""
     for q, qid in enumerate(block.qids.tolist()):
         start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
         order = start + (-scores[start:stop]).argsort(kind="stable")[:top]
         yield qid, [(names[row], float(scores[row])) for row in order.tolist()]
-
-
-def _names(block: "pr.QueryStream") -> list[str]:
-    """Name documents by their id, else by the first word of their comment, else by number in the query.
-
-    First words that are not all different within a query are remarks, not names.
-    """
-    docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
-    comments = [""] * block.n_documents if block.comments is None else block.comments.tolist()
-    words = [next(iter(comment.removesuffix("docid =").split()), "") for comment in comments]
-    names = [docid or word for docid, word in zip(docids, words, strict=True)]  # an id that is empty is none
-    for start, stop in pairwise(block.offsets.tolist()):
-        unnamed = [row for row in range(start, stop) if not docids[row]]
-        own_words = [words[row] for row in unnamed if words[row]]
-        for row in unnamed:
-            if not words[row] or len(set(own_words)) < len(own_words):
-                names[row] = str(row - start + 1)
-    return names

@@ -30,8 +30,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; by default 10, or 3 with --quick.")] = None,
     transform: Annotated[
-        TransformName,
-        typer.Option(help="Transform of real sets; auto: query-zscore unless all features are in [-1, 1]."),
+        TransformName, typer.Option(help="Of real sets; auto: query-zscore unless all features are in [-1, 1].")
     ] = TransformName.auto,
     order: Annotated[Order, typer.Option(help="Order of the queries of real sets.")] = Order.shuffled,
     passes: Annotated[int, typer.Option(min=1, help="Number of passes over real data sets.")] = 1,

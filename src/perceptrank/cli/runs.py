@@ -1,8 +1,7 @@
 """Position of a model in a run, so that `learn --resume` goes on at the right query of the right files.
 
-A run is one pass over some files, which may be interrupted. The model file that `learn` writes has, beside the model,
-how many queries were learned before the run, and fingerprints of the first and the last query of the run. These are
-found again when resuming; where the queries come from, and how they are cut into files and blocks, does not matter.
+A run is one pass over some files, which may be interrupted. The model file has how many queries were learned before,
+and fingerprints of the run's first and last query, which are found again, however files and blocks are cut.
 """
 
 import hashlib
@@ -19,9 +18,8 @@ import perceptrank as pr
 class Run:
     """A run of which `position` queries are learned, by a model that had learned `first` queries before it.
 
-    `begins` and `ends` are the fingerprints of the first and the last query that is learned, empty if unknown; `origin`
-    is that of the model file that the run started from, empty if it started from nothing; `held_out` is the share of
-    the queries that the run does not learn from.
+    `begins` and `ends` are the fingerprints of the first and the last learned query, `origin` that of the model file
+    that the run started from, each empty if there is none; `held_out` is the share of queries not learned from.
     """
 
     held_out = 0.0
@@ -38,10 +36,8 @@ class Run:
 
         record = read_model(path).get("run")
         if record is None:
-            warnings.warn(
-                f"{path} does not say which queries it has learned from: the first {n_queries:,} are skipped unseen",
-                stacklevel=2,
-            )
+            unknown = "does not say which queries it has learned from"
+            warnings.warn(f"{path} {unknown}: the first {n_queries:,} are skipped unseen", stacklevel=2)
             return cls(0, n_queries)
         try:
             first = whole_number("first", record["first"])

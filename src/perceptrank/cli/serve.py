@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,8 +23,12 @@ _TOKENS = ("add_token", "token_days", "list_tokens", "revoke_token")
 _ONCE = ("config", *_TOKENS, "verify", "backup", "check", "as_json", "help")  # options that no configuration file sets
 _NEEDED = ("fastapi", "msgspec", "prometheus_client", "uvicorn")
 
+LogFormat = StrEnum("LogFormat", "text json")
 
-LogFormat = StrEnum("LogFormat", "text json")  # formats of the service's messages
+
+def _once(*flags: str, **settings: Any) -> Any:
+    """Return an option that is for one call alone: the environment does not set it."""
+    return typer.Option(*flags, allow_from_autoenv=False, **settings)
 
 
 def serve(
@@ -41,15 +46,15 @@ def serve(
         typer.Option(
             metavar="[NAME=]FILE",
             help="Model that a new ranker starts from, and the name of the ranker (default: 'default'); may be "
-            "repeated. Without it, the ranker starts untrained and takes the feature names from the first answer.",
+            "repeated. Without it, a ranker starts untrained, with the feature names of the first answer.",
         ),
     ] = None,
     incumbent: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]FILE",
-            help="Like --model, for a model that ranks but does not learn; or weights: JSON with names and weights, or "
-            "a linear model of Solr, Elasticsearch or OpenSearch.",
+            help="Like --model, for a model or weights (JSON by name, or a linear model of Solr, Elasticsearch or "
+            "OpenSearch) that rank but do not learn.",
         ),
     ] = None,
     algorithm: Annotated[
@@ -64,8 +69,8 @@ def serve(
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="How rankings are randomised so that clicks can be learned from: own (of the click learner), "
-            "fair-pairs, plackett-luce:TEMPERATURE, shuffle:K (the best K), or none. Default: own.",
+            help="How rankings are randomised to learn from clicks: own (of the click learner, the default), "
+            "fair-pairs, plackett-luce:TEMPERATURE, shuffle:K (the best K), or none.",
         ),
     ] = None,
     explore_share: Annotated[
@@ -94,10 +99,7 @@ def serve(
     ] = Path("perceptrank-data"),
     database: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="PostgreSQL database for the logs, postgresql://…; by default SQLite files in the folder.",
-        ),
+        typer.Option(metavar="URL", help="PostgreSQL database for the logs, postgresql://…; by default SQLite files."),
     ] = None,
     follow: Annotated[
         str | None,
@@ -109,23 +111,15 @@ def serve(
     ] = None,
     follow_token: Annotated[
         str | None,
-        typer.Option(
-            metavar="TOKEN",
-            help="Token of the service to follow, with the scope admin; better in the environment than here.",
-        ),
+        typer.Option(metavar="TOKEN", help="Admin token of the service to follow; better set in the environment."),
     ] = None,
     primary: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="Where a replica sends answers; by default to the URL that it follows, or to the service of the DIR.",
-        ),
+        typer.Option(metavar="URL", help="Where a replica sends answers; by default to the service that it follows."),
     ] = None,
     workers: Annotated[
         int,
-        typer.Option(
-            metavar="N", min=1, help="Number of processes that share the port; one learns, and the others follow it."
-        ),
+        typer.Option(metavar="N", min=1, help="Number of processes at the port; one learns, the others follow it."),
     ] = 1,
     port: Annotated[
         int, typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any free port.")
@@ -156,52 +150,27 @@ def serve(
     ] = None,
     add_token: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME=SCOPES",
-            allow_from_autoenv=False,
-            help="Create a token, print it and exit; scopes are rank, feedback, watch and admin, separated by commas.",
-        ),
+        _once(metavar="NAME=SCOPES", help="Create a token, print it and exit; scopes: rank, feedback, watch, admin."),
     ] = None,
     token_days: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DAYS", allow_from_autoenv=False, help="Days until the new token expires; by default it does not."
-        ),
+        float | None, _once(metavar="DAYS", help="Days until the new token expires; by default never.")
     ] = None,
-    list_tokens: Annotated[
-        bool, typer.Option("--list-tokens", allow_from_autoenv=False, help="List the tokens and exit.")
-    ] = False,
+    list_tokens: Annotated[bool, _once("--list-tokens", help="List the tokens and exit.")] = False,
     revoke_token: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            allow_from_autoenv=False,
-            help="Revoke a token and exit; a running service refuses it at once.",
-        ),
+        str | None, _once(metavar="NAME", help="Revoke a token and exit; a running service refuses it at once.")
     ] = None,
     verify: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            allow_from_autoenv=False,
-            help="Replay the logs of a folder, compare with every snapshot, and exit.",
-        ),
+        Path | None, _once(metavar="DIR", help="Replay the logs of a folder, compare with every snapshot, and exit.")
     ] = None,
     backup: Annotated[
         Path | None,
-        typer.Option(
+        _once(
             metavar="DEST",
-            allow_from_autoenv=False,
             help="Copy the logs and newest snapshots of --data to a new folder, also while a service uses them, and "
             "exit. To restore, serve with --data DEST; tokens are not copied.",
         ),
     ] = None,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check", allow_from_autoenv=False, help="Read settings and logs, compile, and exit without serving."
-        ),
-    ] = False,
+    check: Annotated[bool, _once("--check", help="Read settings and logs, compile, and exit.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a service that ranks, logs the answers of users, acknowledges them, and learns from them.
@@ -211,7 +180,8 @@ def serve(
 
     Example: perceptrank serve --model model.json --data ranker --port 8080
     """
-    _check_installed()
+    if lacking := [name for name in _NEEDED if find_spec(name) is None]:
+        raise ImportError(f"serve needs {', '.join(lacking)}: pip install 'perceptrank[serve]'")
     if verify is not None:
         raise typer.Exit(_verify(verify, database, as_json=as_json))
     if backup is not None:
@@ -264,7 +234,7 @@ def serve(
         if follow is not None:
             return Replica(follow, settings, database=database, token=follow_token, primary=primary)
         options: dict[str, Any] = {"check_all": not quick_start, "database": database, "fixed": list(fixed)}
-        return Service(data, models | fixed, settings, challengers=_challengers(challenger or []), **options)
+        return Service(data, {**models, **fixed}, settings, challengers=_challengers(challenger or []), **options)
 
     if workers > 1:
         with listen(host, port, access) as alone:  # else it would join another service at the port
@@ -285,17 +255,10 @@ def serve(
         if follow is None:
             access.own_token = stack.enter_context(announced(data, address_of([listening, *also][-1])))
         crew = None
+        logging: dict[str, Any] = {"access_log": access_log, "log_features": log_features}
         if workers > 1:
-            plan = {
-                "folder": str(data),
-                "database": database,
-                "host": host,
-                "port": port,
-                "settings": asdict(settings),
-                "limits": asdict(limits),
-                "log_format": log_format,
-                "app": {"access_log": access_log, "log_features": log_features},
-            }
+            plan: dict[str, Any] = {"folder": str(data), "database": database, "host": host, "port": port}
+            plan |= {"settings": asdict(settings), "limits": asdict(limits), "log_format": log_format, "app": logging}
             crew = Workers(workers - 1, plan, service, access.own_token)
             stack.callback(crew.stop)
 
@@ -306,20 +269,20 @@ def serve(
             if follow is None:
                 start_learning(service)
 
-        app = make_app(service, access, limits, access_log=access_log, log_features=log_features)
+        app = make_app(service, access, limits, **logging)
         run(app, listening, started, limits, also=also, before_stop=None if crew is None else crew.stop)
     log.info("stopped; everything is logged and saved")
 
 
 def _check_replica(follow: str | None, needing: dict[str, Any], excluded: dict[str, Any], workers: int) -> None:
     """Raise if options for replicas come without --follow, or it comes with options that only a primary has."""
-    if follow is None:
-        if alone := [option for option, value in needing.items() if value is not None]:
-            raise ValueError(f"{alone[0]} is for a replica: say --follow DIR or --follow URL too")
-        return
-    if wrong := [option for option, value in excluded.items() if value]:
+    alone = [option for option, value in needing.items() if value is not None]
+    wrong = [option for option, value in excluded.items() if value]
+    if follow is None and alone:
+        raise ValueError(f"{alone[0]} is for a replica: say --follow DIR or --follow URL too")
+    if follow is not None and wrong:
         raise ValueError(f"--follow and {wrong[0]} exclude each other: a replica has the models of its primary")
-    if workers > 1:
+    if follow is not None and workers > 1:
         raise ValueError("--follow and --workers exclude each other: start several replicas, at ports of their own")
 
 
@@ -337,14 +300,6 @@ def _back_up(folder: Path, destination: Path, database: str | None, *, as_json: 
         print(*(f"{name}: {end} entries" for name, end in ends.items()), sep="\n")
 
 
-def _check_installed() -> None:
-    from importlib.util import find_spec
-
-    lacking = [name for name in _NEEDED if find_spec(name) is None]
-    if lacking:
-        raise ImportError(f"serve needs {', '.join(lacking)}: pip install 'perceptrank[serve]'")
-
-
 def _list_tokens(tokens: "list[Token]", *, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     for token in tokens:
@@ -359,8 +314,8 @@ def _list_tokens(tokens: "list[Token]", *, as_json: bool) -> None:
         print(f"{row['name']}: {', '.join(row['scopes'])}; {end}")
 
 
-def _models(option: str, values: list[str]) -> "dict[str, pr.Learner | None]":
-    models: dict[str, pr.Learner | None] = {}
+def _models(option: str, values: list[str]) -> "dict[str, pr.Learner]":
+    models: dict[str, pr.Learner] = {}
     for value in values:
         name, equals, path = value.partition("=")
         name, path = (name, path) if equals and not Path(value).exists() else ("default", value)
@@ -370,10 +325,8 @@ def _models(option: str, values: list[str]) -> "dict[str, pr.Learner | None]":
     return models
 
 
-def _start(
-    algorithm: str, models: "dict[str, pr.Learner | None]", fixed: "dict[str, pr.Learner | None]"
-) -> "dict[str, pr.Learner | None]":
-    """Return new learners by the name of their ranker: one for each incumbent, which it starts as, or a default one."""
+def _start(algorithm: str, models: "dict[str, pr.Learner]", fixed: "dict[str, pr.Learner]") -> "dict[str, pr.Learner]":
+    """Return new learners by ranker: one in place of each incumbent, which it starts as, or a default one."""
     from perceptrank.learners.learning import takes_clicks
 
     if models:
@@ -385,12 +338,11 @@ def _start(
         raise ValueError(f"--algorithm {algorithm} learns from grades, and does not start from --incumbent: {advice}")
     if algorithm != "clicks":
         raise ValueError(f"--algorithm {algorithm} does not start from --incumbent: use --algorithm clicks")
-    start: dict[str, pr.Learner | None] = {}
-    for name in [*fixed]:
-        incumbent = fixed.pop(name)
-        assert incumbent is not None
-        settings = {"production": "score", "transforms": [pr.ScoreOf(incumbent), "auto"]}
-        start[name] = make_learner(algorithm, settings)
+    start = {
+        name: make_learner(algorithm, {"production": "score", "transforms": [pr.ScoreOf(incumbent), "auto"]})
+        for name, incumbent in fixed.items()
+    }
+    fixed.clear()
     return start
 
 

@@ -37,12 +37,11 @@ def show(
     query: Annotated[str | None, typer.Option(metavar="ID", help="Query to explain; by default the first.")] = None,
     documents: Annotated[int, typer.Option(min=1, help="Number of documents of the query to show.")] = 10,
     why: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Explain why document A of the query is above document B."),
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Explain why document A is above document B.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of features to show.")] = 20,
     plot: Annotated[
-        Path | None, typer.Option(help="Image file for a plot of the effects of features."), Writes(What.image)
+        Path | None, typer.Option(help="Image file for a plot of the features' effects."), Writes(What.image)
     ] = None,
     queries: Queries,
     as_json: AsJson = False,
@@ -89,10 +88,9 @@ def _keeping(
 ) -> "Iterator[pr.QueryStream]":
     """Yield blocks, and keep the query of an id, or the first, as it comes by."""
     for block in blocks:
-        if not kept and len(block):
-            names = [str(qid) for qid in block.qids.tolist()]
-            place = 0 if query is None else names.index(query) if query in names else -1
-            kept += [block[place : place + 1]] if place >= 0 else []
+        if not kept:
+            names = list(map(str, block.qids.tolist()))
+            kept += [block[place : place + 1] for place, name in enumerate(names) if query in (None, name)][:1]
         yield block
 
 

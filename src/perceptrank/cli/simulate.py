@@ -26,8 +26,7 @@ class GradeOptions:
     """Options of simulated queries, their documents and their grades."""
 
     kind: Annotated[
-        Simulation,
-        typer.Option(help="The paper's separable stream, one shaped like MSLR-WEB, or one whose target moves."),
+        Simulation, typer.Option(help="The paper's separable stream, one like MSLR-WEB, or one whose target moves.")
     ] = Simulation.separable
     n_queries: Annotated[int, typer.Option("--queries", min=1, help="Number of queries to simulate.")] = 1000
     n_documents: Annotated[int | None, typer.Option("--documents", min=1, help="Number of documents per query.")] = None
@@ -35,11 +34,9 @@ class GradeOptions:
     margin: Annotated[float | None, typer.Option(help="Margin of the separable stream, by default 0.5.")] = None
     noise: Annotated[float, typer.Option(help="Spread of the features (of the grades, if mslr).")] = 1.0
     label_noise: Annotated[float | None, typer.Option(help="Share of wrong grades in the separable stream.")] = None
-    drift: Annotated[
-        Drift | None, typer.Option(help="How the target of a drifting stream moves, by default abrupt.")
-    ] = None
+    drift: Annotated[Drift | None, typer.Option(help="How the target drifts, by default abrupt.")] = None
     period: Annotated[
-        int | None, typer.Option(min=1, help="Number of queries between changes of the target; by default 2000.")
+        int | None, typer.Option(min=1, help="Queries between changes of the target, by default 2000.")
     ] = None
 
     def blocks(self, seed: int) -> tuple[Iterator["pr.QueryStream"], dict[str, object]]:
@@ -53,11 +50,12 @@ class GradeOptions:
             raise ValueError("--drift and --period are for --kind drifting")
         settings = sizes | only_separable | only_drifting
         chosen: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+        chosen |= {"noise": self.noise, "seed": seed}
         if self.kind is Simulation.separable:
-            simulated = pr.separable_blocks(self.n_queries, noise=self.noise, seed=seed, **chosen)
+            simulated = pr.separable_blocks(self.n_queries, **chosen)
             return iter(simulated.blocks), {"margin": simulated.margin, "ranker": simulated.ranker.tolist()}
         make = pr.drifting if self.kind is Simulation.drifting else pr.mslr_shaped
-        return make(self.n_queries, noise=self.noise, seed=seed, **chosen).blocks(), {}
+        return make(self.n_queries, **chosen).blocks(), {}
 
 
 def simulate(
@@ -65,7 +63,7 @@ def simulate(
     ctx: typer.Context,
     destination: Annotated[
         str,
-        typer.Argument(help="File or store to write: LETOR text, a store, Parquet or CSV, by its name."),
+        typer.Argument(help="LETOR text, a store, Parquet or CSV to write, by its name."),
         Writes(What.data, called="the destination"),
     ],
     grading: GradeOptions,
@@ -110,7 +108,6 @@ def simulate(
 
 
 def _check_not_given(ctx: typer.Context, group: GradeOptions | ClickOptions, why: str) -> None:
-    """Raise if an option of a group is given that has no effect."""
     for option in ctx.command.params:
         source = ctx.get_parameter_source(option.name or "")
         if option.name in {field.name for field in fields(group)} and source and source.name != "DEFAULT":

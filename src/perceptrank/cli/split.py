@@ -27,17 +27,12 @@ By = StrEnum("By", "query time")
 def split(
     *,
     out: Annotated[list[str], typer.Option(help="File or store for one part; give two or more."), Writes(What.data)],
-    fraction: Annotated[
-        list[float], typer.Option(help="Share of queries in a part, once for each but the last, which has the rest.")
-    ],
+    fraction: Annotated[list[float], typer.Option(help="Share of each part but the last, which has the rest.")],
     by: Annotated[
-        By,
-        typer.Option(
-            help="At random by query, or by time, the earliest first. Queries with the same user_query stay together."
-        ),
+        By, typer.Option(help="At random by query, or by time, earliest first; a user_query is never split.")
     ] = By.query,
     stratify: Annotated[
-        bool, typer.Option("--stratify", help="Give all parts the same mixture of the queries' best grades.")
+        bool, typer.Option("--stratify", help="Mix the queries' best grades alike in all parts.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random split.")] = 0,
     overwrite: Overwrite = False,
@@ -136,7 +131,6 @@ def _of_table(table: "DelimitedTable", stratify: bool) -> Iterator[tuple[Any, st
 def _assign(
     facts: Iterator[tuple[Any, str, Any, Any]], shares: list[float], by: By, seed: int, *, stratify: bool
 ) -> dict[Any, int]:
-    """Return the part of each query."""
     import numpy as np
 
     from perceptrank.stream.splitting import assign_parts

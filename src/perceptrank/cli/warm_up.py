@@ -21,8 +21,7 @@ _GRADES, _QUERIES = [2.0, 0.0, 1.0, 0.0], [2, 2]
 
 def warm_up(
     algorithm: Annotated[
-        list[str] | None,
-        typer.Option(help="Learner to compile (bagging:slam wraps slam); may be repeated. By default listwise."),
+        list[str] | None, typer.Option(help="Learner (bagging:slam wraps slam); may be repeated. By default listwise.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Compile all learners.")] = False,
     as_json: AsJson = False,

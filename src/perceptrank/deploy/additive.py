@@ -1,7 +1,8 @@
 """Models of bins as sums of functions of single raw features."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,17 +19,22 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class ScoreCurve(NamedTuple):
-    """The part of the score that a feature adds, as a function of it."""
+    """The part of the score that a feature adds, as a function of it.
 
-    # name, place: the feature, and its column
+    Steps have one more height than edges: up to and including the first edge, from there to the second, ..., above the
+    last. Lines have one at each edge, beyond which the function is constant.
+    """
+
     name: str
-    place: int
-    # what becomes of the feature first, one after the other: (x - mean) * inverse. None for steps
-    before: tuple[tuple[float, float], ...]
+    place: int  # its column
+    before: tuple[tuple[float, float], ...]  # what becomes of it first: (x - mean) * inverse, one after the other
     edges: tuple[float, ...]  # in rising order
-    # of steps, one more than edges: up to and including the first edge, from there to the second, ..., above the last.
-    # Of lines, one at each edge, beyond which the function is constant
     heights: tuple[float, ...]
+
+    def lines(self) -> Iterator[tuple[float, float, float, float]]:
+        """Yield each line between two edges: where it starts, how far it goes, and its height and rise there."""
+        for (low, high), (start, end) in zip(pairwise(self.edges), pairwise(self.heights), strict=True):
+            yield low, high - low, start, end - start
 
 
 @dataclass(frozen=True)
@@ -52,11 +58,9 @@ class Additive(RawSum):
 
     @property
     def places(self) -> Any:
-        """Columns of the features that change the score."""
         return np.array([curve.place for curve in self.curves])
 
     def scores(self, X: AnyFeatures) -> Floats:
-        """Return the scores of documents, in double precision."""
         scores: Floats = np.full(len(X), self.bias)
         for curve, column in zip(self.curves, self.columns(X).T, strict=True):
             values = column
@@ -100,8 +104,7 @@ def as_sum(function: RankingFunction) -> Folded | Additive:
 def read_additive(function: RankingFunction) -> Additive | None:
     """Return a model of piecewise functions, as bins are, as a sum of functions of features; None if it has none.
 
-    Before these there may be transforms that rise with each feature (those that are linear, if bins are hats), and
-    after them linear ones; raise if there are others.
+    Transforms before these must rise with each feature (or be linear, for hats), and those after them be linear.
     """
     n = len(function.names)
     forms = [transform.piecewise(n) for transform in function.transforms]
@@ -145,10 +148,8 @@ def is_rising(transform: Transform) -> bool:
 def raw_thresholds(transforms: list[Transform], edges: Floats) -> Floats:
     """Return raw thresholds of edges that features have after transforms that are rising.
 
-    The transformed feature is above an edge if and only if the raw one is above the threshold, which is the largest
-    number of double precision that is not: so no document changes its bin by rounding. It is found by bisection.
-
-    A threshold is infinite where no finite number is above the edge, minus infinite where all are.
+    The transformed feature is above an edge if and only if the raw one is above the threshold, so that rounding changes
+    no bin. It is found by bisection; infinite where no finite number is above the edge, minus infinite where all are.
 
     Examples
     --------

@@ -25,20 +25,20 @@ class Parity:
     Attributes
     ----------
     target : str
-        The target that the model was exported to.
+        The target of the export.
     engine : str
         The engine that has scored the documents, with its version; it starts with "emulated" if none has.
     queries, documents : int
         How many were ranked.
     same : int
-        Number of queries in exactly the same order, up to documents whose scores are equal but for rounding.
+        Number of queries in exactly the same order, but for scores that are equal up to rounding.
     reversed : int
-        Number of queries with documents in another order, or of equal scores by the engine, whose scores by the model
+        Number of queries with documents that the engine orders otherwise, or scores equally, though the model's scores
         differ by more than rounding, or more than the given tolerance.
     difference, tolerance : float
         Largest difference of scores, relative to the largest absolute score of the query, and what it may be.
     first : value or None
-        Id of the first query in another order, or if there is none, of the first whose scores differ too much.
+        Id of the first query in another order; without any, of the first whose scores differ too much.
     notes : tuple of str
         Those of the export.
     reason : str
@@ -74,9 +74,9 @@ def parity(
 ) -> Parity:
     """Export a model, let the engine rank a stream, and compare orders and scores with those of the model.
 
-    The engine is the real one: it must be installed, or be a server that the option `url` names. Without one, search
-    engines, Vespa and PMML are emulated, and the result says so. Features are taken in double precision, since
-    engines do not round standardised features to float32 as a learner does with float32 features.
+    The engine is the real one, installed or at the option `url`. Without one, search engines, Vespa and PMML are
+    emulated, and the result says so. Features are taken in double precision, as engines do not round standardised ones
+    to float32 like learners.
 
     Parameters
     ----------
@@ -98,10 +98,8 @@ def parity(
     ------
     ValueError
         If the model cannot be expressed, there is no such target or option, or an argument is invalid.
-    ImportError
-        If a package that runs the engine is not installed.
-    OSError
-        If the program of an engine is not there or fails, or a server cannot be reached.
+    ImportError, OSError
+        If what runs the engine is not installed, or fails, or a server cannot be reached.
 
     Examples
     --------
@@ -118,9 +116,8 @@ def parity(
         check_positive_whole("queries", queries)
     limit = None if tolerance is None else check_not_negative("tolerance", tolerance)
     chosen = chosen.settled(model, function)
-    exported, engine = chosen.export(function), chosen.engine()
-    known = chosen.differences(function)
-    allowed, in_order = (known.tolerance, known.order_tolerance) if limit is None else (limit, limit)
+    exported, engine, known = chosen.export(function), chosen.engine(), chosen.differences(function)
+    allowed = known.tolerance if limit is None else limit
     n_queries = n_documents = same = turned = 0
     worst, differs = 0.0, list[Any]()
     left = chosen.sample() if queries is None else queries
@@ -139,7 +136,7 @@ def parity(
                 largest = float(np.abs(expected[rows]).max())
                 difference = float(np.abs(expected[rows] - scores[rows]).max()) / (largest or 1.0)
                 worst, size = max(worst, difference), float(np.abs(own[rows]).max())
-                reverses = is_reversed(own[rows], scores[rows], in_order * size, ties=True)
+                reverses = is_reversed(own[rows], scores[rows], allowed * size, ties=True)
                 same += not reverses and not is_reversed(own[rows], scores[rows], DOUBLE * size)
                 turned += reverses
                 if reverses or difference > allowed:
@@ -161,14 +158,13 @@ def _parts(block: QueryStream, n_weights: int) -> Iterator[QueryStream]:
     most, start = _DENSE_BYTES // (8 * n_weights), 0
     while start < len(block):
         stop = int(np.searchsorted(block.offsets, block.offsets[start] + most, side="right")) - 1
-        yield block[start : max(stop, start + 1)]
-        start = max(stop, start + 1)
+        stop = max(stop, start + 1)
+        yield block[start:stop]
+        start = stop
 
 
 def is_reversed(scores: Floats, others: Floats, tolerance: float, *, ties: bool = False) -> bool:
-    """Tell whether a document whose score is larger than another's, by more than the tolerance, is behind it by others.
-
-    With `ties`, also if it is not ahead.
+    """Tell if a document with a larger score than another's, beyond the tolerance, is behind it (or tied) by others.
 
     Examples
     --------

@@ -36,8 +36,7 @@ def targets() -> list[str]:
 def export(model: Any, target: str, **options: Any) -> Export:
     """Export a model: return the file that another engine takes, with notes on its use.
 
-    Nothing is left out or rounded silently: what a target cannot express is an error that says why and what to do, and
-    limits that change no ranking are among the notes.
+    What a target cannot express is an error that says why and what to do; limits that change no ranking are notes.
 
     Parameters
     ----------
@@ -74,7 +73,7 @@ def export(model: Any, target: str, **options: Any) -> Export:
 
 
 def make_target(name: str, options: dict[str, Any]) -> Target:
-    """Return the target of a name with options; raise if there is none, or an option is unknown."""
+    """Return the target of a name, with options."""
     if name not in _TARGETS:
         raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {name!r}")
     module, class_name = _TARGETS[name]

@@ -52,7 +52,6 @@ class RawSum(ABC):
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of the features in use."""
         return tuple(self.names[j] for j in self.places.tolist())
 
     def left_out(self) -> list[str]:
@@ -73,8 +72,8 @@ class Folded(RawSum):
 
     score(x) = bias + the sum over features of weights * (x - offsets) = constant + the sum of weights * x, + forest(x)
 
-    The first form loses no digits if a feature's mean is large beside its deviation, and its scores are those of
-    `predict`. Without the constant, which is the same for all documents, the second ranks alike.
+    The first form loses no digits if a mean is large beside the deviation, and scores as `predict`. The second ranks
+    alike without the constant.
 
     - `X`: raw features of documents, an array of shape (documents, features) or SparseFeatures.
 
@@ -143,16 +142,15 @@ def among(forest: Forest, places: Any) -> Forest:
 def fold(model: Any) -> Folded:
     r"""Fold the transforms of a model into weights of raw features.
 
-    For a feature x that the transforms standardise to (x - m) s, with the mean m and 1 over the deviation s as they
-    are now, and the weight w of that: w (x - m) s = (w s) (x - m). Of standardisers one after the other, with m', s' of
-    the second, w ((x - m) s - m') s' = (w s s') (x - m) - w m' s', of which the last is part of the bias.
+    A feature x of weight w is standardised to (x - m) s, with the mean m and 1 over the deviation s as they are now:
+    w (x - m) s = (w s) (x - m). By another standardiser, with m' and s', after that:
+    w ((x - m) s - m') s' = (w s s') (x - m) - w m' s', of which the last is part of the bias.
 
     Parameters
     ----------
     model : learner
         One that has learned, with transforms that are affine for each feature: none, `running`, `running-spread`, or
-        several of them one after the other. Before these, there may be scores of trees, or those of another ranker of
-        that kind.
+        several. Before these, there may be scores of trees, or of another ranker of that kind.
 
     Raises
     ------

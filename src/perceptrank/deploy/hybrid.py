@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -77,14 +76,13 @@ def learn_hybrid(
 ) -> HybridResult:
     """Learn the weights of a hybrid query's clauses, and decide if they may replace those in use.
 
-    A part of the queries, drawn at random, is held out. The weights that are learned from the others are evaluated on
-    these, and exported.
+    A random part of the queries is held out to evaluate the weights; these are exported.
 
     Parameters
     ----------
     stream : QueryStream
-        A feature per clause, in the order of the query, which is its score, NaN for documents that it did not return.
-        All documents that a clause returned should be in it, those that nobody has judged with grade 0.
+        All documents that a clause returned, those not judged with grade 0; a feature per clause, in the order of the
+        query: its score, NaN for documents that it did not return.
     scores : HybridScores, optional
         Engine and normalization; by default those of `current`, or min_max by OpenSearch.
     current : path, optional
@@ -139,9 +137,8 @@ def learn_hybrid(
     result = evaluate(
         {"current": incumbent, "learned": model}, held, [known], margin=margin, confidence=confidence, worst=0
     )
-    shares = [dict(zip(names, weights.tolist(), strict=True)) for weights in (found, before)]
-    same = parity(model, stream, "hybrid")
-    return HybridResult(model, shares[0], shares[1], result, len(learning), same, exported)
+    learned, now = (dict(zip(names, weights.tolist(), strict=True)) for weights in (found, before))
+    return HybridResult(model, learned, now, result, len(learning), parity(model, stream, "hybrid"), exported)
 
 
 def _split(stream: QueryStream, hold_out: float, seed: int) -> tuple[QueryStream, QueryStream]:
@@ -163,11 +160,9 @@ def _ranker(weights: Floats, scores: HybridScores, stream: QueryStream) -> Fixed
 
 
 def _rounded(weights: Floats) -> Floats:
-    """Return weights that add up to 1, with few digits."""
-    shares = np.round(weights / weights.sum(), _DIGITS)
+    shares: Floats = np.round(weights / weights.sum(), _DIGITS)
     shares[np.argmax(shares)] += 1.0 - shares.sum()
-    rounded: Floats = np.round(shares, _DIGITS)
-    return rounded
+    return shares.round(_DIGITS)
 
 
 def learn_weights(
@@ -178,10 +173,10 @@ def learn_weights(
 ) -> Floats:
     """Return weights ≥ 0 that add up to 1, for clauses whose scores `HybridScores` has normalized.
 
-    The listwise perceptron, with weights ≥ 0 of standardized scores, which fold into weights of the scores, takes a few
-    passes over the queries. Then the share of one clause at a time is moved in steps of a tenth; of up to three clauses
-    all weights that are tenths are tried, too. Weights other than those at the start, which have three digits, are
-    taken only if they are better in the mean of the measure by a quarter of a standard error of the differences.
+    The listwise perceptron takes a few passes, with weights ≥ 0 of standardized scores, which fold into weights of the
+    scores. Then the share of one clause at a time is moved in tenths; of up to three clauses, all weights in tenths are
+    tried, too. Weights other than those at the start have three digits, and are taken only if the mean of the measure
+    is better by a quarter of a standard error of the differences.
     """
     d = normalized.n_features
     best = np.asarray(start, np.float64)
@@ -225,8 +220,6 @@ def _with_share(weights: Floats, j: int, share: float) -> Floats:
 
 
 def _values(weights: Floats, normalized: QueryStream, measure: MeasureLike) -> Floats:
-    """Return the measure of each query that counts."""
     known = parse(measure)
-    values: Any = evaluate(FixedRanker(weights), normalized, [known]).values(known)
-    kept: Floats = values[~np.isnan(values)]
-    return kept
+    values: Floats = evaluate(FixedRanker(weights), normalized, [known]).values(known)
+    return values[~np.isnan(values)]

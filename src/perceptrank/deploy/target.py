@@ -65,7 +65,6 @@ class Differences(NamedTuple):
     """Known differences of an engine's scores from the model's."""
 
     tolerance: float = DOUBLE  # by how much they may differ, relative to the largest of a query
-    order_tolerance: float = DOUBLE  # by how much they may differ, relative to that, and be in any order
     dropped: float = 0.0  # what is left out of every score, because it changes no order
     added: float = 0.0  # what is added to every score
     reason: str = ""  # what the engine does otherwise that changes orders; nothing if it is rounding alone
@@ -116,7 +115,6 @@ class SumTarget(Target):
     """A target that takes a sum over raw features: of weights times features, or of functions of single features."""
 
     def read(self, function: RankingFunction) -> Any:
-        """Return the sum that a model is."""
         return as_sum(function)
 
     def export(self, function: RankingFunction) -> Export:
@@ -161,17 +159,14 @@ class Filled(RawSum):
 
     @property
     def places(self) -> Any:
-        """Columns of the raw features that have a weight."""
         return np.unique([term.place for term in self.terms])
 
     @property
     def takes_missing(self) -> bool:
-        """True if a feature may be missing."""
         return self.terms[0].fill is not None
 
     @property
     def has_indicators(self) -> bool:
-        """True if there is a weight of whether a feature is missing."""
         return any(term.is_indicator for term in self.terms)
 
     def scores(self, X: AnyFeatures) -> Floats:
@@ -195,8 +190,7 @@ class FillingTarget(SumTarget):
     Parameters
     ----------
     harness : str or None
-        For parity: the folder of a harness that runs the engine, such as one of tests/engines. Without, scores are
-        emulated.
+        For parity: the folder of a harness that runs the engine, as in tests/engines; without, it is emulated.
     """
 
     engine_name: ClassVar[str]  # with a place for the version

@@ -31,8 +31,8 @@ class ClickOptions:
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="Graded queries to show: LETOR text, a store, Parquet or a table; may be repeated. By default they "
-            "are simulated, as --kind and others say.",
+            help="Graded queries to show, in any format of 'learn'; may be repeated. By default they are simulated, "
+            "as --kind and others say.",
         ),
         Reads(What.data),
     ] = None
@@ -43,37 +43,23 @@ class ClickOptions:
     ] = None
     policy: Annotated[
         str | None,
-        typer.Option(
-            help="Exploration policy: none, fair-pairs, plackett-luce:TEMPERATURE, shuffle:K or uniform:SHARE. By "
-            "default none."
-        ),
+        typer.Option(help="Exploration: none, fair-pairs, plackett-luce:TEMPERATURE, shuffle:K or uniform:SHARE."),
     ] = None
     impressions: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of impressions, of queries drawn at random; by default one of each query."),
+        int | None, typer.Option(min=1, help="Impressions of queries drawn at random; by default one of each query.")
     ] = None
     n: Annotated[int | None, typer.Option("--top", min=1, help="Number of documents to show; by default 10.")] = None
     stop: Annotated[
-        Stop | None,
-        typer.Option(
-            help="Whether a cascade user may stop only after a click, or after any document; by default click."
-        ),
+        Stop | None, typer.Option(help="What a cascade user may stop after: a click (default), or any document.")
     ] = None
     grades: Annotated[
-        int | None,
-        typer.Option(min=2, help="Number of grades that the user knows; by default as the data has: 2, 3 or 5."),
+        int | None, typer.Option(min=2, help="Number of grades the user knows; by default as the data has: 2, 3 or 5.")
     ] = None
     examination: Annotated[
         str | None,
-        typer.Option(
-            metavar="SHARES",
-            help="Probabilities that places are examined, such as 1,0.6,0.4, for --clicks position-based; by default "
-            "1/place.",
-        ),
+        typer.Option(metavar="SHARES", help="How often --clicks position-based looks at places: 1,0.6,… (1/place)."),
     ] = None
-    shown_only: Annotated[bool | None, typer.Option("--shown-only", help="Leave out documents that are not shown.")] = (
-        None
-    )
+    shown_only: Annotated[bool, typer.Option("--shown-only", help="Leave out documents that are not shown.")] = False
 
     @property
     def name(self) -> str:
@@ -81,7 +67,7 @@ class ClickOptions:
         return "" if self.clicks is None else self.clicks.value
 
     def check(self) -> None:
-        """Raise `ValueError` if options are given that have no effect."""
+        """Raise if options are given that have no effect."""
         if self.stop is not None and self.name not in _CASCADES:
             raise ValueError(f"--stop is for --clicks {', '.join(_CASCADES)}, got {self.name}")
         if self.grades is not None and self.name == "contrary":
@@ -94,12 +80,11 @@ class ClickOptions:
         n, policy = self.n or 10, self.policy or "none"
         user, of_user = self._user(self.grades or _count_grades(stream), n)
         ranker = None if self.ranker is None else _NamedFeatures(self.ranker)
-        shown: dict[str, Any] = {"n": n, "impressions": self.impressions, "shown_only": bool(self.shown_only)}
+        shown: dict[str, Any] = {"n": n, "impressions": self.impressions, "shown_only": self.shown_only}
         log = pr.clicks.scan_simulated_clicks(stream, user, ranker=ranker, policy=policy, seed=seed, **shown)
         return log, {"user": self.name, **of_user, "top": n, "policy": policy, "seed": seed}
 
     def _user(self, grades: int, n: int) -> tuple["pr.clicks.User", dict[str, object]]:
-        """Return the user, and its settings."""
         from perceptrank.clicks.users.by_place import noisy_attraction
 
         if self.name in _CASCADES:
@@ -114,7 +99,7 @@ class ClickOptions:
 
 
 def as_numbers(name: str, text: str) -> list[float]:
-    """Return the numbers of a text; raise `ValueError` if it has anything else."""
+    """Return the numbers of a text."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
@@ -128,13 +113,12 @@ class _NamedFeatures:
         self._ranker = load_ranker(path)
 
     def scores(self, stream: "pr.QueryStream") -> "Floats":
-        """Return the scores of the documents."""
         from perceptrank.io.sources import adapt_block
 
         return self._ranker.scores(adapt_block(stream, self._ranker.model.needed_names, None))
 
 
 def _count_grades(stream: "pr.QueryStream") -> int:
-    """Return the number of grades of which there are users: 2 if all are 0 or 1, 3 up to 2, else 5."""
+    """Return how many grades users must know: 2 if all are 0 or 1, 3 up to 2, else 5."""
     largest = max(float(block.relevance.max()) for block in stream.blocks())
     return 2 if largest <= 1 else 3 if largest <= 2 else 5

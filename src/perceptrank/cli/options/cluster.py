@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -26,8 +26,8 @@ class Cluster:
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Use the Dask cluster at this address, such as tcp://host:8786, or with --spark that of this master, "
-            "such as spark://host:7077 or yarn; its workers must find the files under the same names.",
+            help="Use the Dask cluster at an address (tcp://host:8786), or with --spark that of a master "
+            "(spark://host:7077 or yarn); its workers must find the files under the same names.",
         ),
     ] = None
     workers: Annotated[
@@ -41,8 +41,7 @@ class Cluster:
 
     def check(self) -> None:
         """Raise if options are given that apply to a cluster only, or to the other one."""
-        names = [field.name for field in fields(self) if field.name not in ("dask", "spark", "scheduler")]
-        needless = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
+        needless = [f"--{name.replace('_', '-')}" for name, value in asdict(self).items() if value]
         if not self.is_used and needless:
             raise ValueError(f"{', '.join(needless)} can only be given with --dask, --spark or --scheduler")
         if self.dask and self.spark:
@@ -87,11 +86,7 @@ class Dealing(Cluster):
 
     shards: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Number of shards, on a cluster: small files are joined, stores and text are split. By default each "
-            "file is a shard.",
-        ),
+        typer.Option(min=1, help="Number of shards on a cluster, of joined or split files; by default one per file."),
     ] = None
 
 
@@ -102,9 +97,7 @@ class Sharing(Dealing):
     epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over all shards; by default 5.")] = None
     keep_epochs: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder to save the model to after each epoch, on a cluster; the same command continues from there."
-        ),
+        typer.Option(help="Folder for the model after each epoch, on a cluster; the same command goes on from there."),
     ] = None
 
 

@@ -1,7 +1,7 @@
 """Files that a command reads and writes: what is read is never replaced, and what cannot be written is said at once.
 
-An option says what it is for where it is declared, by `Reads` and `Writes` in its annotation. Files are compared by
-identity, which sees through links, patterns, folders and redirected streams.
+Options are annotated with `Reads` and `Writes`. Files are compared by identity, which sees through links, patterns,
+folders and redirected streams.
 """
 
 import glob

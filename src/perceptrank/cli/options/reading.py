@@ -89,7 +89,9 @@ class Reading(Dialect):
 
     def options(self) -> dict[str, Any]:
         """Return what `open_sources` takes beside the files."""
-        options: dict[str, Any] = {
+        if self.missing and self.zero_missing:
+            raise ValueError("give --keep-missing or --zero-missing, not both")
+        given = {
             "n_features": self.n_features,
             "zero_based": self.zero_based or None,
             "qid": None if self.qid is Qid.auto else self.qid.value,
@@ -98,21 +100,18 @@ class Reading(Dialect):
             "on_error": "skip" if self.on_error else None,
             "n_threads": self.n_threads,
         }
-        if self.missing and self.zero_missing:
-            raise ValueError("give --keep-missing or --zero-missing, not both")
-        options = {name: value for name, value in options.items() if value is not None}
-        options["columns"] = self.column_names()
-        options["missing"] = "keep" if self.missing else "zero" if self.zero_missing else "error"
-        return options | {"sparse": self.sparse, "feature_paths": list(self.feature_paths or ())}
+        return {name: value for name, value in given.items() if value is not None} | {
+            "columns": self.column_names(),
+            "missing": "keep" if self.missing else "zero" if self.zero_missing else "error",
+            "sparse": self.sparse,
+            "feature_paths": list(self.feature_paths or ()),
+        }
 
     def column_names(self) -> dict[str, Any]:
         """Names of columns of tables and Parquet files; several features make a list."""
         named: dict[str, Any] = {}
         for pair in self.column or []:
-            role, _, name = pair.partition("=")
-            if not name or role not in _ROLES:
-                known = ", ".join(f"{each}=NAME" for each in _ROLES)
-                raise ValueError(f"a column must be one of {known}, got {pair!r}")
+            role, name = _name_and_value(pair, _ROLES, "a column", "NAME")
             if role == "feature":
                 named.setdefault("features", []).append(name)
             elif named.setdefault(role, name) != name:
@@ -159,10 +158,7 @@ class ClickReading(Reading, ClickLogs):
         """Return the settings of --log; several clicks make a list."""
         settings: dict[str, Any] = {}
         for pair in self.log or []:
-            name, _, value = pair.partition("=")
-            if not value or name not in _LOG_SETTINGS:
-                known = ", ".join(f"{each}=" for each in _LOG_SETTINGS)
-                raise ValueError(f"--log must be one of {known}, got {pair!r}")
+            name, value = _name_and_value(pair, _LOG_SETTINGS, "--log")
             if name == "click":
                 settings.setdefault("clicks", []).append(value)
             elif name == "max_session_clicks":
@@ -172,6 +168,14 @@ class ClickReading(Reading, ClickLogs):
             else:
                 settings[name] = value
         return settings
+
+
+def _name_and_value(pair: str, names: tuple[str, ...], what: str, placeholder: str = "") -> tuple[str, str]:
+    name, _, value = pair.partition("=")
+    if not value or name not in names:
+        known = ", ".join(f"{each}={placeholder}" for each in names)
+        raise ValueError(f"{what} must be one of {known}, got {pair!r}")
+    return name, value
 
 
 def _say_what_is_left_out(features: tuple[str, ...] | None, names: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ takes a group of options as one value, by a parameter that has the group's type;
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, get_annotations, signature
@@ -17,7 +17,6 @@ import typer
 from perceptrank.cli.options.files import Reads, What, Writes, roles_of
 
 DEFAULT_RECORD = ["ndcg@10", "ap"]
-
 
 Qid = StrEnum("Qid", "auto field comment")  # place of the query in a line of LETOR text
 To = StrEnum("To", "letor store parquet csv")  # formats that can be written
@@ -44,8 +43,7 @@ Target = Annotated[
     typer.Option(
         "--to",
         metavar="TARGET",
-        help="Target of the export: python, javascript, sql, onnx, elasticsearch, opensearch, solr, ranklib, vespa, "
-        "pmml or hybrid.",
+        help="One of python, javascript, sql, onnx, elasticsearch, opensearch, solr, ranklib, vespa, pmml, hybrid.",
     ),
 ]
 Threads = Annotated[
@@ -63,8 +61,6 @@ TargetOptions = Annotated[
 Pairs = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated.")
 ]
-
-
 Transforms = Annotated[
     list[str] | None,
     typer.Option(
@@ -77,7 +73,7 @@ Transforms = Annotated[
 
 
 def chosen_transforms(names: list[str] | None) -> list[str]:
-    """Return the transforms that are given, an empty list if none are."""
+    """Return the transforms that are given."""
     names = names or []
     if "none" in names and len(names) > 1:
         raise ValueError("--transform none cannot be combined with other transforms")
@@ -121,21 +117,17 @@ class Dialect:
     n_features: Annotated[int | None, typer.Option(min=1, help="Number of features of LETOR text.")] = None
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Feature ids of LETOR text count from 0.")] = False
     qid: Annotated[Qid, typer.Option(help="Where LETOR text names queries.")] = Qid.auto
-    clip: Annotated[
-        float | None, typer.Option(help="Largest absolute value in LETOR text; larger values are clipped.")
-    ] = None
+    clip: Annotated[float | None, typer.Option(help="Clip values of LETOR text to this absolute value.")] = None
     dtype: Annotated[bool, typer.Option("--float64", help="Keep features of LETOR text as float64.")] = False
     sparse: Annotated[
         bool | None,
         typer.Option(
             "--sparse/--dense",
-            help="Store only the features that are not 0, or all. By default stores and Parquet files decide; LETOR "
-            "text is sparse if it has more than 1000 features, of which less than an eighth are not 0.",
+            help="Store only features that are not 0, or all. By default stores and Parquet files decide; LETOR text "
+            "is sparse if it has more than 1000 features, of which less than an eighth are not 0.",
         ),
     ] = None
-    on_error: Annotated[
-        bool, typer.Option("--skip-errors", help="Skip invalid lines of LETOR text, with a warning that counts them.")
-    ] = False
+    on_error: Annotated[bool, typer.Option("--skip-errors", help="Skip and count invalid lines of LETOR text.")] = False
     column: Annotated[
         list[str] | None,
         typer.Option(
@@ -155,10 +147,7 @@ class Dialect:
         Reads(What.data),
     ] = None
     missing: Annotated[
-        bool,
-        typer.Option(
-            "--keep-missing", help="Keep missing values of tables and Parquet files, for --transform missing."
-        ),
+        bool, typer.Option("--keep-missing", help="Keep missing values of tables and Parquet, for --transform missing.")
     ] = False
     zero_missing: Annotated[
         bool, typer.Option("--zero-missing", help="Replace missing values by 0, as search engines do.")
@@ -181,25 +170,16 @@ class ClickLogs:
     ] = False
     queries: Annotated[
         list[str] | None,
-        typer.Option(
-            "--queries",
-            metavar="FILE",
-            help="With --clicks, queries and their results, if the events lack them; may be repeated.",
-        ),
+        typer.Option(metavar="FILE", help="With --clicks, queries and results that the events lack; may be repeated."),
         Reads(What.data),
     ] = None
     first_place: Annotated[
-        int | None,
-        typer.Option(
-            "--first-place", min=0, max=1, help="With --clicks, number of the first position, if not detected."
-        ),
+        int | None, typer.Option(min=0, max=1, help="With --clicks, number of the first position, if not detected.")
     ] = None
     log: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE",
-            help="With --clicks, how the log is read: kind=, click=, impressions=, max_session_clicks= or since=; may "
-            "be repeated.",
+            metavar="NAME=VALUE", help="With --clicks: kind=, click=, impressions=, max_session_clicks=, since=."
         ),
     ] = None
 
@@ -207,17 +187,17 @@ class ClickLogs:
 def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that takes the options of each group one by one, and hands it the groups.
 
-    Its `panels` are those of the help that a group wants its options in.
+    Its `panels` are those of the help that groups want their options in.
     """
     parameters: list[Parameter] = []
     panels: dict[str, str] = {}
     groups: dict[str, tuple[Any, list[str]]] = {}
     for parameter in signature(command).parameters.values():
-        if is_dataclass(parameter.annotation):
-            options = _options_of(parameter.annotation)
-            groups[parameter.name] = parameter.annotation, [option.name for option in options]
+        if is_dataclass(group := parameter.annotation):
+            options = _options_of(group)
+            groups[parameter.name] = group, [option.name for option in options]
             parameters += options
-            panels |= {option.name: _panel_of(parameter.annotation, option.name) for option in options}
+            panels |= {option.name: _panel_of(group, option.name) for option in options}
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
@@ -234,20 +214,11 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _panel_of(group: Any, name: str) -> str:
-    """Return the panel of the class that declares an option; empty if it has none."""
     kind = next(base for base in group.__mro__ if name in get_annotations(base))
     return str(getattr(kind, "panel", ""))
 
 
 def _options_of(group: Any) -> list[Parameter]:
     """Fields of a group that say what they are on the command line; others are for the commands."""
-    return [
-        Parameter(
-            field.name,
-            Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if field.default is MISSING else field.default,
-            annotation=field.type,
-        )
-        for field in fields(group)
-        if get_origin(field.type) is Annotated
-    ]
+    parameters = signature(group).parameters.values()
+    return [parameter for parameter in parameters if get_origin(parameter.annotation) is Annotated]

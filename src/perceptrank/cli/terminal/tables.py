@@ -23,7 +23,6 @@ _PATIENCE_SECONDS = 1.0  # before progress is shown
 _LINE_SECONDS = 10.0  # between two lines of a log
 _NARROWEST = 24  # of a column of text that is still read with ease
 _BESIDE = 3  # what a table needs beside the text of a column
-
 _WHOLE = ("name", "95% interval", "95% interval ")
 
 Row = Mapping[str, Any]
@@ -124,11 +123,8 @@ def _records(rows: Sequence[Row], title: str, width: int) -> list[str]:
     for row in rows:
         (_, first), *others = row.items()
         lines.append(printable(as_text(first)))
-        fields = [
-            printable(f"{heading.strip()}: {as_text(value)}")
-            for heading, value in others
-            if as_text(value) not in ("", "-")
-        ]
+        texts = [(heading.strip(), as_text(value)) for heading, value in others]
+        fields = [printable(f"{heading}: {text}") for heading, text in texts if text not in ("", "-")]
         line = ""
         for field in fields:
             joined = f"{line}; {field}" if line else f"  {field}"
@@ -226,10 +222,6 @@ class ProgressBar:
 def _make_progress() -> "Progress":
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
+    title, share = TextColumn("{task.description}", markup=False), TextColumn("{task.percentage:>3.0f}%")
+    columns = title, BarColumn(), share, TimeRemainingColumn()
     return Progress(*columns, console=console(stderr=True), transient=True)

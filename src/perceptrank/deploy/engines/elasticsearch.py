@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -23,10 +24,7 @@ _NO_PLUGIN = ("no handler found", "incorrect http method", "invalid index name",
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticsearchModel(FloatModel):
-    """The body of a request that makes a model of a feature set: a linear one, or of bins and trees one of trees.
-
-    Or, as the other part, a draft of the feature set. Options are those of `FloatModel`.
-    """
+    """A request for a model, linear or of trees, or a draft of its feature set; options are those of `FloatModel`."""
 
     name = "elasticsearch"
 
@@ -56,10 +54,8 @@ class ElasticsearchModel(FloatModel):
         return {"featureset": {"features": features}}
 
     def body(self, terms: list[FloatTerm]) -> Any:
-        model: dict[str, Any] = {
-            "type": "model/linear",
-            "definition": json.dumps({term.name: term.weight for term in terms}),
-        }
+        weights = json.dumps({term.name: term.weight for term in terms})
+        model: dict[str, Any] = {"type": "model/linear", "definition": weights}
         normalized = {
             term.name: {"standard": {"mean": term.mean, "standard_deviation": term.spread}}
             for term in terms
@@ -74,12 +70,10 @@ class ElasticsearchModel(FloatModel):
         note = (
             "the parts of a feature that is a derived_expression must match every document: OpenSearch from 3.2 on "
             "makes NaN of it otherwise, which counts as 0"
+            if trees.are_of_one_feature
+            else "every feature must match every document, as those of part=features do: OpenSearch 3.2 to 3.7 takes "
+            "one that does not match for larger than any number in a tree, other versions for 0"
         )
-        if not trees.are_of_one_feature:
-            note = (
-                "every feature must match every document, as those of part=features do: OpenSearch 3.2 to 3.7 takes "
-                "one that does not match for larger than any number in a tree, other versions for 0"
-            )
         return {"model": {"name": self.model_name, "model": model}}, [note]
 
     def seen_by_trees(self, values: Any, trees: FloatTrees) -> Any:
@@ -95,10 +89,9 @@ class ElasticsearchModel(FloatModel):
         return f"{kind} {version['number']} at {server.address}"
 
     def ask_scores(self, asked: Asked) -> Floats:
-        """Return the scores that the plugin gives to documents, in an index and a feature store of their own.
+        """Return the plugin's scores of documents in a new index and feature store: nothing else is read or changed.
 
-        The names of both are new: nothing else of the server is read or changed. As no query may have a negative score,
-        a feature with negative values is the difference of two.
+        As no query may have a negative score, a feature with negative values is the difference of two.
         """
         server, names, body, values, offsets, must_match = asked
         name = f"perceptrank-parity-{secrets.token_hex(8)}"
@@ -128,9 +121,8 @@ class OpenSearchModel(ElasticsearchModel):
 def _xgboost_trees(trees: FloatTrees) -> list[dict[str, Any]]:
     """Return trees as XGBoost dumps them, where a value that is less than the condition goes the way of yes.
 
-    A feature that a document does not match is 0, or NaN: OpenSearch 3.2 to 3.7 sends NaN the way of no at every split,
-    and later versions the way of missing, which is that of 0. In a tree of one feature, the first split, which all
-    other values pass, sends NaN to the leaf of 0.
+    A feature that a document does not match is 0, or NaN: OpenSearch 3.2 to 3.7 sends NaN the way of no, later versions
+    the way of missing, which is that of 0. In a tree of one feature, a first split sends NaN alone to the leaf of 0.
     """
     forest = trees.forest
 
@@ -218,12 +210,11 @@ def _make_index(server: EngineServer, removals: list[Removal], name: str, split:
 
 
 def _add_documents(server: EngineServer, name: str, columns: Any, offsets: Ints) -> None:
-    queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).tolist()
-    for first in range(0, len(columns), _AT_ONCE):
+    for documents in batches(columns, offsets):
         lines = []
-        for i, row in enumerate(columns[first : first + _AT_ONCE].tolist(), first):
+        for i, query, row in documents:
             document = {f"{'n' if value < 0 else 'p'}{j}": abs(value) for j, value in enumerate(row) if value}
-            lines += [json.dumps({"index": {"_id": str(i)}}), json.dumps({"query": queries[i], **document})]
+            lines += [json.dumps({"index": {"_id": str(i)}}), json.dumps({"query": query, **document})]
         body = ("\n".join(lines) + "\n").encode()
         done = server.ask("POST", f"/{name}/_bulk", body, kind="application/x-ndjson")
         if done.get("errors"):
@@ -258,3 +249,11 @@ def in_place(server: EngineServer, ranked: list[tuple[int, float]], start: int, 
     scores = np.empty(stop - start)
     scores[places] = falling
     return scores
+
+
+def batches(columns: Any, offsets: Ints) -> Iterator[list[tuple[int, int, list[float]]]]:
+    """Yield documents for one request each: their row, the number of their query, and their values."""
+    queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).tolist()
+    for first in range(0, len(columns), _AT_ONCE):
+        rows = columns[first : first + _AT_ONCE].tolist()
+        yield [(i, queries[i], row) for i, row in enumerate(rows, first)]

@@ -46,7 +46,6 @@ class FloatTerm(NamedTuple):
 
     @property
     def is_normalized(self) -> bool:
-        """True if the feature is standardised first."""
         return self.mean != 0.0 or self.spread != 1.0
 
 
@@ -70,16 +69,15 @@ class FloatModel(SumTarget):
     model_name : str
         Name of the model in the engine.
     normalizers : bool
-        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
-        the constant that remains is left out.
+        Let the engine standardise features, which keeps more digits; without, weights are of raw features.
     part : either "model" or "features"
         The model, or a draft of its features.
     shift : float, "auto", path, stream, or Shift
-        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
-        documents positive whose features are not negative, and a file or stream those of its own documents.
+        What is added to every score, by a feature that is 1 for all documents, so that scores are not negative: "auto"
+        of documents without negative features, a file or stream of its own documents.
     values : path or stream, optional
-        Of a model with weights and trees, documents that have all values of the features with a weight: the weights
-        become trees, too, with a leaf for each value.
+        Documents that have all values of the features with a weight; of a model with trees, too, weights then become
+        trees with a leaf for each value.
     url : str, optional
         For parity: where the engine is; without, scores are emulated.
     timeout : float
@@ -108,7 +106,6 @@ class FloatModel(SumTarget):
             self.server()
 
     def server(self) -> EngineServer:
-        """Return the engine that `url` names; raise if that is no address."""
         return EngineServer(self.name, str(self.url), self.timeout)
 
     def settled(self, model: Any, function: RankingFunction) -> Self:
@@ -126,20 +123,17 @@ class FloatModel(SumTarget):
 
     def write(self, model: Folded | Additive) -> tuple[str, list[str]]:
         if self.part == "features":
+            target = self
+            if is_linear(model):
+                self.terms(model)  # which raises if float32 cannot hold a number
+            else:
+                self.trees(model)
+                target = replace(self, shift=NO_SHIFT)  # which leaves have
+            body = target.draft(list(model.used), list(model.used))
             notes = ["a draft: each feature is the field of its name; replace those that are made otherwise"]
-            body = self._draft_of(model)
         else:
             body, notes = self._weights_of(model) if is_linear(model) else self._trees_of(model)
         return json.dumps(body, indent=1) + "\n", notes
-
-    def _draft_of(self, model: Folded | Additive) -> Any:
-        target = self
-        if is_linear(model):
-            self.terms(model)  # which raises if float32 cannot hold a number
-        else:
-            self.trees(model)
-            target = replace(self, shift=NO_SHIFT)  # which leaves have
-        return target.draft(list(model.used), list(model.used))
 
     def _weights_of(self, folded: Folded) -> tuple[Any, list[str]]:
         notes = [
@@ -158,7 +152,6 @@ class FloatModel(SumTarget):
         return self.body(self.terms(folded)), notes
 
     def trees(self, model: Folded | Additive) -> FloatTrees:
-        """Return the trees of a model; raise if float32 cannot hold a number."""
         return float_trees(self.name, model, self.shift.value, self.values)
 
     def _trees_of(self, model: Folded | Additive) -> tuple[Any, list[str]]:
@@ -176,7 +169,7 @@ class FloatModel(SumTarget):
         """Return notes on the engine that do not depend on the model but on its number of weighted features."""
 
     def _constant_notes(self, dropped: float) -> list[str]:
-        return [*filter(None, [self.shift.promise]), *note_no_bias(dropped)]
+        return [*([self.shift.promise] if self.shift.promise else []), *note_no_bias(dropped)]
 
     @abstractmethod
     def body(self, terms: list[FloatTerm]) -> Any:
@@ -195,7 +188,7 @@ class FloatModel(SumTarget):
             with np.errstate(over="ignore", under="ignore"):
                 term = FloatTerm(name, *(float(np.float32(number)) for number in exact))
             for what, number, full in zip(("weight", "mean", "spread"), term[1:], exact, strict=True):
-                lost = abs(number) < SMALLEST if what != "mean" else False  # smaller numbers have few digits, or none
+                lost = what != "mean" and abs(number) < SMALLEST  # smaller numbers have few digits, or none
                 if lost or not math.isfinite(number):
                     raise ValueError(
                         f"{self.name} computes with float32, which cannot hold the {what} {full:g} of the feature "
@@ -219,9 +212,8 @@ class FloatModel(SumTarget):
         else:
             trees = self.trees(model)
             dropped, n = trees.dropped, trees.forest.n_trees
-        rounding = 4 * ULP * n
         few_digits = f"float32 keeps few digits of scores to which {added:g} is added: take a smaller shift"
-        return Differences(rounding, rounding, dropped, added, few_digits if added else "")
+        return Differences(4 * ULP * n, dropped, added, few_digits if added else "")
 
     def sample(self) -> int | None:
         return None if self.url is None else LIVE_QUERIES

@@ -58,7 +58,7 @@ class HybridWeights(Target):
         return Export(self.name, content, tuple(notes))
 
     def _shares(self, function: RankingFunction) -> dict[str, float]:
-        """Return the weights, which add up to 1, by name, those that are 0 as well: the query has these clauses too."""
+        """Return the weights by name, which add up to 1; those that are 0, too: the query has these clauses."""
         scores = _scores_of(function)
         folded = fold_function(replace(function, transforms=[]))
         if wrong := [name for name, weight, _ in folded.terms() if weight < 0.0]:
@@ -81,18 +81,17 @@ class HybridWeights(Target):
         return "emulated as hybrid search in float32, from the engine's source (no engine was asked)"
 
     def differences(self, function: RankingFunction) -> Differences:
-        """Return 4 units in the last place of float32 per clause."""
-        rounding = 4 * ULP * len(function.names)
+        rounding = 4 * ULP * len(function.names)  # 4 units in the last place per clause
         reason = "OpenSearch leaves clauses out of a document's mean where their normalized score is negative"
-        return Differences(rounding, rounding, reason=reason)
+        return Differences(rounding, reason=reason)
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         """Return the scores of documents as the engine computes them, times the sum of the model's weights."""
         scores = _scores_of(function)
         normalized: Any = scores.apply(dense(X), offsets).astype(np.float32)
         shares = np.array(list(self._shares(function).values()), np.float32)
-        found: Floats = combine(scores, normalized, shares).astype(np.float64) * float(function.weights.sum())
-        return found
+        combined: Floats = combine(scores, normalized, shares).astype(np.float64)
+        return combined * float(function.weights.sum())
 
 
 def combine(scores: HybridScores, normalized: Any, shares: Any) -> Any:

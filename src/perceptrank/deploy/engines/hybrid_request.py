@@ -64,7 +64,6 @@ def _read(document: Any) -> HybridRequest:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield all objects in a document, at any depth."""
     if isinstance(value, dict):
         yield value
     for inside in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

@@ -50,7 +50,8 @@ class PmmlModel(FillingTarget):
             coefficients = [(self._add_curve(derived, curve, model), 1.0) for curve in model.curves]
         else:
             coefficients = [(self._add_field(derived, term, model), term.weight) for term in model.terms]
-            coefficients += [(self._add_tree(derived, tree, model), 1.0) for tree in _trees(model)]
+            for number, tree in enumerate(_trees(model), len(derived)):
+                coefficients.append((self._derive(derived, f"tree({number})", model, tree), 1.0))
         missing = "a feature that is missing makes the result invalid: the model has learned from none"
         if model.takes_missing:
             missing = "a missing feature counts as what the model takes for it"
@@ -68,7 +69,6 @@ class PmmlModel(FillingTarget):
             raise ValueError(f"a feature is called {self.score!r}, as the output: set the option score of pmml")
 
     def _document(self, model: Additive | Filled, derived: ET.Element, coefficients: list[tuple[str, float]]) -> str:
-        """Return the document of a sum of coefficients times fields, which may be derived."""
         document = ET.Element("PMML", {"xmlns": SPACE, "version": "4.4"})
         header = ET.SubElement(document, "Header")
         ET.SubElement(header, "Application", {"name": "perceptrank"})
@@ -96,34 +96,29 @@ class PmmlModel(FillingTarget):
             name += "_"
         return ET.SubElement(derived, "DerivedField", {"name": name, **_CONTINUOUS})
 
+    def _derive(self, derived: ET.Element, name: str, model: Additive | Filled, expression: Expression) -> str:
+        """Add a field with the value of an expression; return its name."""
+        field = self._add_derived(derived, name, model.used)
+        _add_expression(field, expression)
+        return field.attrib["name"]
+
     def _add_field(self, derived: ET.Element, term: FilledTerm, filled: Filled) -> str:
-        """Return the field that a weight is of, and derive it if it is none of the document's own."""
         value = _value(term, filled)
         if term.offset:
             value = ("-", value, term.offset)
         if value == term.name:
             return term.name
         what = "missing" if term.is_indicator else "shifted"
-        field = self._add_derived(derived, f"{what}({term.name})", filled.used)
-        _add_expression(field, value)
-        return field.attrib["name"]
-
-    def _add_tree(self, derived: ET.Element, tree: Expression, filled: Filled) -> str:
-        """Return the field that is what a tree adds to the score, and derive it."""
-        field = self._add_derived(derived, f"tree({len(derived)})", filled.used)
-        _add_expression(field, tree)
-        return field.attrib["name"]
+        return self._derive(derived, f"{what}({term.name})", filled, value)
 
     def _add_curve(self, derived: ET.Element, curve: ScoreCurve, additive: Additive) -> str:
         """Return the field that is what a feature adds to the score, and derive it."""
         source = curve.name
         if curve.before:
-            field = self._add_derived(derived, f"scaled({curve.name})", additive.used)
             value: Expression = curve.name
             for mean, inverse in curve.before:
                 value = ("*", ("-", value, mean), inverse)
-            _add_expression(field, value)
-            source = field.attrib["name"]
+            source = self._derive(derived, f"scaled({curve.name})", additive, value)
         field = self._add_derived(derived, f"curve({curve.name})", additive.used)
         _add_curve(field, source, curve, has_steps=additive.has_steps)
         return field.attrib["name"]
@@ -144,8 +139,6 @@ def _value(term: FilledTerm, filled: Filled) -> Expression:
 
 
 def _trees(filled: Filled) -> list[Expression]:
-    """Return trees as nested conditions."""
-
     def leaf(value: float) -> Expression:
         return value
 

@@ -96,7 +96,7 @@ class RankLibModel(SumTarget):
         else:
             sums = float_trees(self.name, model, values=self.values)
             dropped, n = sums.dropped, sums.forest.n_trees
-        return Differences(4 * ULP * n, 4 * ULP * n, dropped)
+        return Differences(4 * ULP * n, dropped)
 
     def engine(self) -> str:
         self._command()

@@ -28,17 +28,19 @@ _IN_LEAVES = "in the leaves of the first tree"
 class Shift(NamedTuple):
     """A number that is added to every score, and a sentence of what that is good for."""
 
-    value: float
-    promise: str
+    value: float = 0.0
+    promise: str = ""
 
 
-NO_SHIFT = Shift(0.0, "")
+NO_SHIFT = Shift()
 
 
-def as_shift(value: float) -> Shift:
+def as_shift(value: float, how: str = _BY_FEATURE) -> Shift:
     """Return the shift of a number."""
     rounded = float(np.float32(value))
-    return Shift(rounded, _promise(rounded, _such(rounded))) if rounded else NO_SHIFT
+    return (
+        Shift(rounded, _promise(rounded, f"documents that scored {-rounded:g} or more", how)) if rounded else NO_SHIFT
+    )
 
 
 def make_shift(
@@ -72,7 +74,7 @@ def make_shift(
 def make_tree_shift(shift: Any, target: str, model: Any, function: RankingFunction, trees: FloatTrees) -> Shift:
     """Return a shift that makes scores 0 or more, of a model as trees: of all documents, of a file, or a stream."""
     if isinstance(shift, Shift):
-        return shift._replace(promise=_promise(shift.value, _such(shift.value), _IN_LEAVES)) if shift.value else shift
+        return as_shift(shift.value, _IN_LEAVES)
     n_trees = trees.forest.n_trees
     if isinstance(shift, str) and shift == "auto":
         lows, _ = trees.forest.ranges()
@@ -90,7 +92,6 @@ def _score(shift: Any, target: str, model: Any, function: RankingFunction) -> It
 
 
 def _parts(source: Any, rule: str, function: RankingFunction) -> Iterator[QueryStream]:
-    """Yield parts of a file or a stream with the features of a model, in double precision."""
     if isinstance(source, (str, os.PathLike)):
         letor: dict[str, Any] = {"n_features": len(function.names)} if format_of(source) == "letor" else {}
         source = open_sources([source], **letor)
@@ -139,10 +140,6 @@ def _enough(least: float, size: float, n: int, what: str, how: str = _BY_FEATURE
     if not np.isfinite(rounded):
         raise ValueError(f"float32 cannot hold a shift of {value:g}: scale the features")
     return Shift(float(rounded), _promise(float(rounded), what, how))
-
-
-def _such(value: float) -> str:
-    return f"documents that scored {-value:g} or more"
 
 
 def _promise(value: float, what: str, how: str = _BY_FEATURE) -> str:

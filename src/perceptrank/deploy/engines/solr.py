@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import numpy as np
 
-from perceptrank.deploy.engines.elasticsearch import in_place
+from perceptrank.deploy.engines.elasticsearch import batches, in_place
 from perceptrank.deploy.engines.float_model import Asked, FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTrees
@@ -16,19 +16,15 @@ from perceptrank.io.engine_server import EngineError, EngineServer, Removal
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.validation import ParameterError
 
-_AT_ONCE = 500  # documents in a request
-_FORM = "application/x-www-form-urlencoded"
-
 _LTR = "org.apache.solr.ltr"
 SLACK = np.float32(1e-6)  # of RegressionTreeNode
 
 
 @dataclass(frozen=True, kw_only=True)
 class SolrModel(FloatModel):
-    """A `LinearModel` for the model store, or of bins and trees a `MultipleAdditiveTreesModel`.
+    """A `LinearModel` or `MultipleAdditiveTreesModel` for the model store, or a draft of its features.
 
-    Or, as the other part, a draft of its features for the feature store. Other options are those of
-    `FloatModel`.
+    Other options are those of `FloatModel`.
 
     Parameters
     ----------
@@ -90,9 +86,8 @@ class SolrModel(FloatModel):
                     f"{trees.name(forest.features[node])!r} equal: scale the feature, or export to 'ranklib' or "
                     "'elasticsearch'"
                 )
-        late = int((reached != exact).sum())
         notes = []
-        if late:
+        if late := int((reached != exact).sum()):
             notes.append(
                 f"Solr adds {SLACK:g} to thresholds, which is undone here, but for {late} of {len(exact)} that can "
                 "only be the next float32 that Solr reaches, mostly a larger one: values between are on the other side"
@@ -122,10 +117,7 @@ class SolrModel(FloatModel):
         return f"Solr {lucene['solr-spec-version']} at {server.address}"
 
     def ask_scores(self, asked: Asked) -> Floats:
-        """Return the scores that Solr gives to documents, which are put into an empty core and removed again.
-
-        The server is a core or collection whose configuration has the query parser ltr.
-        """
+        """Return the scores of documents that are put into an empty core with the query parser ltr, and removed."""
         server, names, body, values, offsets, _ = asked
         n_present = _select(server, {"q": "{!lucene}*:*", "rows": "0"})["response"]["numFound"]
         if n_present:
@@ -186,13 +178,12 @@ def threshold_before_slack(threshold: float) -> float:
 def _add_documents(
     server: EngineServer, removals: list[Removal], name: str, key: str, fields: list[str], columns: Any, offsets: Ints
 ) -> None:
-    queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).tolist()
     removals.append(Removal("POST", "/update?commit=true&wt=json", {"delete": {"query": f"{name}_query_s:[* TO *]"}}))
-    for first in range(0, len(columns), _AT_ONCE):
+    for batch in batches(columns, offsets):
         documents = []
-        for i, row in enumerate(columns[first : first + _AT_ONCE].tolist(), first):
+        for i, query, row in batch:
             values = {field: value for field, value in zip(fields, row, strict=True) if value}
-            documents.append({key: f"{name}_{i}", f"{name}_query_s": str(queries[i]), **values})
+            documents.append({key: f"{name}_{i}", f"{name}_query_s": str(query), **values})
         try:
             server.ask("POST", "/update?wt=json", documents)
         except EngineError as error:
@@ -208,4 +199,4 @@ def _add_documents(
 
 def _select(server: EngineServer, parameters: dict[str, str]) -> Any:
     form = urlencode({**parameters, "wt": "json"}, quote_via=quote).encode()
-    return server.ask("POST", "/select", form, kind=_FORM)
+    return server.ask("POST", "/select", form, kind="application/x-www-form-urlencoded")

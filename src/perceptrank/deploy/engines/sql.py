@@ -127,17 +127,15 @@ class SqlQuery(SumTarget):
             value = f"(({value} - {self._number(mean)}) * {self._number(inverse)})"
         heights = [self._number(height) for height in curve.heights]
         if not additive.has_steps:
-            lines = (self._line(value, curve, place) for place in range(len(curve.edges) - 1))
+            number = self._number
+            lines = (
+                f"{number(start)} + {number(rise)} * (({value} - {number(low)}) / {number(length)})"
+                for low, length, start, rise in curve.lines()
+            )
             heights = [heights[0], *lines, heights[-1]]
         edges = [*map(self._number, curve.edges), self._number(LARGEST)]
         cases = [f"    WHEN {value} <= {edge} THEN {height}" for edge, height in zip(edges, heights, strict=True)]
         return "\n".join(["CASE", *cases, f"    ELSE {value}", "  END"])
-
-    def _line(self, value: str, curve: ScoreCurve, place: int) -> str:
-        low, high = curve.edges[place : place + 2]
-        start, end = curve.heights[place : place + 2]
-        share = f"({value} - {self._number(low)}) / {self._number(high - low)}"
-        return f"{self._number(start)} + {self._number(end - start)} * ({share})"
 
     def _number(self, value: float) -> str:
         return f"CAST('{value!r}' AS {_DOUBLE[self.dialect]})"
@@ -171,7 +169,6 @@ class SqlQuery(SumTarget):
         return np.array(self._psql(script).split(), dtype=np.float64)
 
     def _over(self, text: str, table: str) -> str:
-        """Return the exported query, of another table."""
         own = f"FROM {self._table()}\n"
         return f"{text.removesuffix(own)}FROM {table}\n"
 

@@ -39,7 +39,6 @@ class FloatTrees(NamedTuple):
 
     @property
     def used(self) -> list[str]:
-        """Names of the features that trees look at."""
         return [self.name(place) for place in np.unique(self.forest.features).tolist()]
 
     @property
@@ -49,7 +48,6 @@ class FloatTrees(NamedTuple):
         return len(np.unique(np.column_stack([owners, self.forest.features]), axis=0)) == self.forest.n_trees
 
     def name(self, place: int) -> str:
-        """Return the name of a feature."""
         return (self.forest.names or ())[place]
 
 
@@ -68,16 +66,6 @@ def balanced(thresholds: tuple[float, ...], leaves: list[Node], split: Callable[
     return split(thresholds[middle], up, balanced(thresholds[middle + 1 :], leaves[middle + 1 :], split))
 
 
-def check_steps(target: str, additive: Additive) -> None:
-    """Raise if a model is no sum of trees."""
-    if not additive.has_steps:
-        raise ValueError(
-            f"{target} takes bins as trees, which are constant between edges, and hats are linear there: learn again "
-            "with kind='one-hot' or 'thermometer' (--transform bins:kind=one-hot), or export to 'python', "
-            "'javascript', 'sql', 'vespa', 'pmml' or 'onnx', which take hats"
-        )
-
-
 def is_linear(model: Folded | Additive) -> TypeGuard[Folded]:
     """Tell whether an engine that takes either weights or trees gets weights."""
     return isinstance(model, Folded) and model.forest is None
@@ -86,13 +74,17 @@ def is_linear(model: Folded | Additive) -> TypeGuard[Folded]:
 def float_trees(target: str, model: Folded | Additive, shift: float = 0.0, values: Values | None = None) -> FloatTrees:
     """Return a model of bins or of trees as trees; raise if it is none, or float32 cannot hold a number.
 
-    Leaves of a tree are around 0, which keeps digits, and what that takes away is left out of every score; the shift
-    is added to those of the first tree. A threshold is the nearest float32 if edges are values of documents: these are
-    rounded alike, so that one at the edge stays at the edge. Otherwise it is the largest float32 that is not above the
-    edge, so that every document that float32 holds is on its side of it.
+    Leaves of a tree are around 0, which keeps digits; the rest is left out of every score. The shift is added to those
+    of the first tree. Edges that are values of documents become the nearest float32, as these do; others become the
+    largest float32 that is not above, so that documents that float32 holds stay on their side.
     """
     if isinstance(model, Additive):
-        check_steps(target, model)
+        if not model.has_steps:
+            raise ValueError(
+                f"{target} takes bins as trees, which are constant between edges, and hats are linear there: learn "
+                "again with kind='one-hot' or 'thermometer' (--transform bins:kind=one-hot), or export to 'python', "
+                "'javascript', 'sql', 'vespa', 'pmml' or 'onnx', which take hats"
+            )
         curves, where, are_data = list(model.curves), ("bins", "bin"), model.are_edges_data
     else:
         curves, where, are_data = _curves_of_values(target, model, values), ("leaves", "leaf"), True
@@ -137,7 +129,6 @@ def float_trees(target: str, model: Folded | Additive, shift: float = 0.0, value
 
 
 def _add_curve(builder: ForestBuilder, place: int, edges: list[float], heights: list[float]) -> None:
-    """Add a balanced tree of one feature."""
     nodes: list[tuple[float, int, int]] = []  # from the root on, which is made last
 
     def split(edge: float, up: int, above: int) -> int:

@@ -55,8 +55,8 @@ class VespaProfile(FillingTarget):
     rerank_count : int, optional
         For the second phase: number of documents per content node that it ranks.
     source : either "attribute" or "feature"
-        What draft the functions are: the attribute of the feature's name, or that name itself, which is one of Vespa's
-        rank features, such as `bm25(title)`, or a function of the inherited profile.
+        What the drafted functions are: the attribute of the feature's name, or that name itself, a rank feature such as
+        `bm25(title)` or a function of the inherited profile.
     """
 
     name, engine_name, artefact = "vespa", "Vespa {}, its ranking expressions in Java", "searchlib"
@@ -201,12 +201,10 @@ def _conditions(curve: ScoreCurve, value: str, *, has_steps: bool) -> str:
     """Return what a feature adds, by bisection of its edges; NaN stays NaN, which is above every edge."""
     leaves = [repr(height) for height in curve.heights]
     if not has_steps:
-        leaves = [leaves[0], *(_line(curve, value, place) for place in range(len(curve.edges) - 1)), leaves[-1]]
+        lines = (
+            f"{start!r} + ({rise!r}) * (({value} - ({low!r})) / {length!r})"
+            for low, length, start, rise in curve.lines()
+        )
+        leaves = [leaves[0], *lines, leaves[-1]]
     inner = balanced(curve.edges, leaves, lambda edge, up, above: f"if ({value} <= {edge!r}, {up}, {above})")
     return f"if (isNan({value}) == 1, {value}, {inner})"
-
-
-def _line(curve: ScoreCurve, value: str, place: int) -> str:
-    low, high = curve.edges[place : place + 2]
-    start, end = curve.heights[place : place + 2]
-    return f"{start!r} + ({end - start!r}) * (({value} - ({low!r})) / {high - low!r})"

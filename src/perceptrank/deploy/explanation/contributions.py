@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ class Difference(NamedTuple):
 class Contributions:
     """Contributions of features to the scores of the documents of one query, best first.
 
-    The sum is exact: `math.fsum` of a document's row of `values` and of `rounding` is its score by `predict`, bit for
-    bit. `rounding` is what floating point arithmetic adds to or takes from the sum of the contributions.
+    `math.fsum` of a document's row of `values` and of `rounding`, which is what floating point arithmetic adds, is its
+    score by `predict`, bit for bit.
 
     Methods take:
 
@@ -48,8 +49,7 @@ class Contributions:
     relevance, scores : arrays of shape (documents,)
         Their grades and scores.
     features : tuple of str
-        Names of the features that contribute to some document; those that move documents of the query apart the most
-        come first.
+        Names of the features that contribute to some document, first those that move documents apart the most.
     values : array of shape (documents, features)
         The contributions.
     rounding : array of shape (documents, terms)
@@ -73,10 +73,9 @@ class Contributions:
         return math.fsum([*self.values[document].tolist(), *self.rounding[document].tolist()])
 
     def largest(self, document: int, n: int | None = None) -> list[tuple[str, float]]:
-        """Return names of features and their contributions to a document, largest first.
+        """Return names of features and their contributions to a document, without those that are 0.
 
-        The largest are those that differ most from their mean in the query, which move the document up or down; of a
-        query of one document, those farthest from 0. Those that are 0 are left out.
+        First come those that differ most from their mean in the query; of one document, those farthest from 0.
         """
         row = self.values[document]
         apart = np.abs(row - self.values.mean(axis=0)) if len(self) > 1 else np.abs(row)
@@ -184,11 +183,19 @@ def _rounding(score: float, values: list[float]) -> list[float]:
     return rests
 
 
-def document_names(query: QueryStream) -> list[str]:
-    """Name documents by their id, else by the first word of their comment, else by number in the query."""
-    docids = [""] * query.n_documents if query.docids is None else query.docids.tolist()
-    comments = [""] * query.n_documents if query.comments is None else query.comments.tolist()
-    return [
-        docid or next(iter(comment.removesuffix("docid =").split()), str(number))
-        for number, (docid, comment) in enumerate(zip(docids, comments, strict=True), start=1)
-    ]
+def document_names(block: QueryStream) -> list[str]:
+    """Name documents by their id, else by the first word of their comment, else by number in the query.
+
+    First words that are not all different within a query are remarks, not names.
+    """
+    docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
+    comments = [""] * block.n_documents if block.comments is None else block.comments.tolist()
+    words = [next(iter(comment.removesuffix("docid =").split()), "") for comment in comments]
+    names = [docid or word for docid, word in zip(docids, words, strict=True)]  # an id that is empty is none
+    for start, stop in pairwise(block.offsets.tolist()):
+        unnamed = [row for row in range(start, stop) if not docids[row]]
+        own_words = [words[row] for row in unnamed if words[row]]
+        for row in unnamed:
+            if not words[row] or len(set(own_words)) < len(own_words):
+                names[row] = str(row - start + 1)
+    return names

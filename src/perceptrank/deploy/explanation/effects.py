@@ -105,22 +105,17 @@ def effects_of(terms: Terms, measured: Floats | None) -> Effects:
 
 
 def _curves(terms: Terms, part: Part) -> list[Curve]:
-    """Return the curves of features in bins that have a weight."""
     outputs = part.outputs
     curves = []
-    chosen = np.flatnonzero(outputs.curve >= 0)
-    values = part.weights[chosen] * outputs.factor[chosen]
-    outputs = outputs.take(chosen)
-    for number in np.unique(outputs.curve).tolist():
+    for number in np.unique(outputs.curve[outputs.curve >= 0]).tolist():
         functions, before = terms.curves[number]
         here = np.flatnonzero(outputs.curve == number)
-        n_each = functions.n_each
-        table = values[here].reshape(-1, n_each)
-        sources, columns = outputs.source[here[::n_each]], outputs.column[here[::n_each]]
+        table = (part.weights[here] * outputs.factor[here]).reshape(-1, functions.n_each)
+        firsts = here[:: functions.n_each]
         of = "" if before.label == "weight" else before.label
         for row in np.flatnonzero(table.any(axis=1)).tolist():
-            edges = functions.edges[columns[row]]
-            curves.append(_curve(functions.kind, int(sources[row]), of, edges, table[row]))
+            feature, edges = int(outputs.source[firsts[row]]), functions.edges[outputs.column[firsts[row]]]
+            curves.append(_curve(functions.kind, feature, of, edges, table[row]))
     return curves
 
 
@@ -144,6 +139,8 @@ def lend_spreads(terms: Terms, effects: Effects, other: Terms) -> Effects:
 
     They stay as they are if the model is not linear in its features, or the other knows no spread of one of them.
     """
+    if not terms.outputs.linear.all():
+        return effects
     known: dict[str, float] = {}
     for part in other.parts:
         outputs = part.outputs
@@ -151,8 +148,6 @@ def lend_spreads(terms: Terms, effects: Effects, other: Terms) -> Effects:
             factor = float(outputs.factor[k])  # 0 for a constant feature
             known[other.features[int(outputs.source[k])]] = float(outputs.spread[k]) / factor if factor > 0 else 0.0
     raw = np.zeros(len(terms.features))
-    if not terms.outputs.linear.all():
-        return effects
     np.add.at(raw, terms.outputs.source, terms.weights * terms.outputs.factor)
     spreads = np.array(
         [known.get(name, 0.0 if weight == 0.0 else math.nan) for name, weight in zip(terms.features, raw, strict=True)]

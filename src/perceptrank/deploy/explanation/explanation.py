@@ -34,9 +34,8 @@ SIGNS = {1: "+", -1: "-", 0: "±"}
 class Weight(NamedTuple):
     """A weight of something that is made of a feature.
 
-    Its `form` is "weight" for the feature itself, "deviation", "z-score", "normal score", "curve", …; its `value`
-    is what one `unit` of that adds to the score. If the model is linear in the feature, `per_unit` is its weight in its
-    own, raw units.
+    Its `form` is "weight" for the feature itself, "deviation", "z-score", "normal score", "curve", …; one `unit` of
+    that adds its `value` to the score. If the model is linear in the feature, `per_unit` is its weight in raw units.
     """
 
     feature: str
@@ -50,9 +49,8 @@ class FeatureEffect(NamedTuple):
     """The effect of a feature on scores.
 
     Its `sign` is "+" if more of it is better, "-" if less is, "±" if it depends. Its `importance` is how far it moves
-    scores, NaN if that is not known, and `share` is that divided by the sum over all features. Its `weights` are by
-    form; curves of features in bins are in `Explanation.curves`. If the model is linear in it, `per_unit` is its weight
-    in its own, raw units.
+    scores, NaN if unknown, and `share` is its part of the sum over all features. Its `weights` are by form; for
+    features in bins, see `Explanation.curves`. If the model is linear in it, `per_unit` is its weight in raw units.
     """
 
     feature: str
@@ -128,7 +126,6 @@ class Explanation:
 
     @cached_property
     def _order(self) -> Ints:
-        """The features that have a weight, the most important first."""
         present = np.unique(self._terms.outputs.source)
         importance = self._effects.importance[present]
         key = _sizes(self._terms)[present] if np.isnan(importance).any() else importance
@@ -167,8 +164,7 @@ class Explanation:
     @property
     def forms(self) -> list[Form]:
         """The forms that features have, in words, in the order of the transforms."""
-        present = np.unique(self._terms.outputs.form).tolist()
-        return list(dict.fromkeys(self._terms.forms[number] for number in present))
+        return list(dict.fromkeys(self._terms.forms[number] for number in np.unique(self._terms.outputs.form)))
 
     @property
     def n_features(self) -> int:
@@ -186,16 +182,14 @@ class Explanation:
         Raises
         ------
         ValueError
-            If there is no such query, the explanation has no stream to find it in, or a stream has several.
+            If there is no such query, or no stream to find it in, or a stream has several.
         """
         if isinstance(query, QueryStream):
             if len(query) != 1:
                 raise ValueError(f"contributions are those of one query, got {len(query)}")
             return contributions_of(self._terms, query)
         if self._stream is None:
-            raise ValueError(
-                "the explanation has no stream to find a query in: give explain one, or a stream of one query"
-            )
+            raise ValueError("the explanation has no stream to find a query in: give it one, or a stream of one query")
         return contributions_of(self._terms, find_query(self._stream, query))
 
     def to_frame(self, library: str = "pandas") -> Any:
@@ -223,9 +217,7 @@ class Explanation:
             "n_features": self.n_features,
             "features": [row._asdict() for row in self.largest(top)],
             "curves": {
-                name: [
-                    {"edges": curve.edges.tolist(), "values": curve.values.tolist(), "of": curve.of} for curve in own
-                ]
+                name: [{"edges": each.edges.tolist(), "values": each.values.tolist(), "of": each.of} for each in own]
                 for name, own in islice(self.curves.items(), top)
             },
             "changes": [change._asdict() for change in self.changes[:top]],
@@ -264,9 +256,8 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     ranker : learner
         One that has learned; of a tournament, the leader is explained, of a sum, all its members together.
     stream : QueryStream or iterable of blocks, optional
-        Queries that importance is measured on, as the spread of contributions within queries; without it, spreads are
-        those that the model's transforms know. `contributions` finds queries in it. Features that have names may be in
-        any order, and may be more than those of the model.
+        Queries for `contributions`, and to measure importance on, as the spread of contributions within queries;
+        without it, spreads are those that the model's transforms know. Named features may be more, and in any order.
     since : learner, optional
         Another model, such as that of yesterday, to compare with.
 
@@ -290,15 +281,12 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     >>> query.documents, query.total(0) == float(ranker.predict(stream).max())
     (('2', '1'), True)
     """
-    first: QueryStream | None = None
-    kept = stream
-    if isinstance(stream, QueryStream):
-        first = stream
-    elif stream is not None:
-        is_iterator = iter(stream) is stream
+    first, kept = stream if isinstance(stream, QueryStream) else None, stream
+    if stream is not None and first is None:
         blocks = as_blocks(stream, required=True)
         first = next(blocks)
-        stream, kept = (chain([first], blocks), None) if is_iterator else (stream, stream)
+        if iter(stream) is stream:  # what is read is gone
+            stream, kept = chain([first], blocks), None
     models = [Terms.of(ranker, first)]
     if since is not None:
         try:
@@ -349,7 +337,6 @@ def _sizes(terms: Terms) -> Floats:
 
 
 def _shares(terms: Terms, effects: Effects, *, by_weight: bool) -> dict[str, float]:
-    """Return the signed share of each feature in all that moves scores."""
     net = np.where(effects.signs == 0, 1, effects.signs) * _sizes(terms) if by_weight else effects.net
     whole = float(np.abs(net).sum())
     return {terms.features[j]: float(net[j]) / whole for j in np.flatnonzero(net).tolist()}

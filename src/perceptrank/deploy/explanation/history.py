@@ -18,10 +18,10 @@ from perceptrank.learners.wrappers.wrapper import Ensemble
 class History:
     """The history of a model.
 
-    It has learned from so many `queries`, in `rounds` of which `updates` moved the weights, by `moved` in all; with a
-    theorem, rankings by the current weights have lost at most that. `ranks_with` is "mean" or "current". `losses` are
-    cumulative losses of a listwise perceptron: of the rankings used, by the mean, and by the current weights. No ranker
-    has a margin above `largest_margin` on the queries that were learned. `lines` say all this in words.
+    It has learned from `queries`, in `rounds` of which `updates` moved the weights, by `moved` in all; with a theorem,
+    the current weights have lost at most that. `ranks_with` is "mean" or "current". `losses` are cumulative, of a
+    listwise perceptron: of the rankings used, by the mean, and by the current weights. No ranker has a margin above
+    `largest_margin` on these queries. `lines` say all this in words.
     """
 
     queries: int

@@ -39,7 +39,6 @@ class Part(NamedTuple):
     features: Ints
 
     def transform(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> AnyFeatures:
-        """Return the features that the weights belong to."""
         for state, transforms in self.steps:
             X = transformed(transforms, as_learned(state, X), offsets, names)
         return X
@@ -108,7 +107,6 @@ class Terms:
 
     @cached_property
     def weights(self) -> Floats:
-        """Weights of these outputs."""
         return np.concatenate([part.weights[part.order] for part in self.parts])
 
     def aligned(self, block: QueryStream) -> QueryStream:
@@ -209,7 +207,6 @@ class _Reader:
         return Part(flat, weights, outputs, order, starts, present)
 
     def _trace(self, steps: list[Step], name: str) -> Outputs:
-        """Return what the steps make of features."""
         outputs, labels = self.lineage.start(self.n_inputs), self.names
         for transform in [transform for step in steps for transform in step.transforms]:
             self.notes += transform.remarks(labels)

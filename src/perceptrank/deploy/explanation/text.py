@@ -11,9 +11,9 @@ from perceptrank.deploy.explanation.text_layout import (
     GAP,
     LONGEST_NAME,
     add_bars,
+    beside,
     clip,
     number,
-    pad,
     spark,
     table,
     width_of,
@@ -24,8 +24,6 @@ from perceptrank.io.names import one_line
 if TYPE_CHECKING:
     from perceptrank.deploy.explanation.effects import Curve
     from perceptrank.deploy.explanation.explanation import Explanation, FeatureEffect
-
-_IN_WORDS = 3
 
 
 def explanation_text(explanation: "Explanation", width: int, top: int) -> str:
@@ -38,7 +36,7 @@ def explanation_text(explanation: "Explanation", width: int, top: int) -> str:
         blocks.append(_feature_table(explanation, rows, width) + ([f"({', '.join(counts)})"] if counts else []))
         legend = [f"importance: {explanation.importance_is}", *_legend(explanation, rows)]
         blocks.append(wrap(legend, width, hanging=True))
-        blocks.append(wrap([sentence(explanation, row) for row in rows[:_IN_WORDS]], width, hanging=True))
+        blocks.append(wrap([sentence(explanation, row) for row in rows[:3]], width, hanging=True))
     else:
         blocks.append(["All weights are 0: all documents have the same score."])
     if explanation.changes:
@@ -48,12 +46,12 @@ def explanation_text(explanation: "Explanation", width: int, top: int) -> str:
 
 
 def _legend(explanation: "Explanation", rows: "tuple[FeatureEffect, ...]") -> list[str]:
-    lines = []
-    for form in explanation.forms:
-        if form.label.endswith("curve"):
-            lines.append(f"{form.label}: what the feature adds to the score, from its lowest value to its highest")
-        else:
-            lines.append(f"{form.label}: one more {form.unit} adds so much to the score")
+    lines = [
+        f"{form.label}: what the feature adds to the score, from its lowest value to its highest"
+        if form.label.endswith("curve")
+        else f"{form.label}: one more {form.unit} adds so much to the score"
+        for form in explanation.forms
+    ]
     if _has_raw(rows):
         lines.append("per unit: one unit more of the feature as it is adds so much to the score")
     return lines
@@ -67,10 +65,8 @@ def _has_raw(rows: "tuple[FeatureEffect, ...]") -> bool:
 def feature_columns(explanation: "Explanation", rows: "tuple[FeatureEffect, ...]") -> list[tuple[str, list[Any]]]:
     """Return headings and cells of a table of features: text, numbers, or None."""
     labels, curves = dict.fromkeys(label for row in rows for label in row.weights), explanation.curves
-    columns: list[tuple[str, list[Any]]] = [
-        ("feature", [row.feature for row in rows]),
-        ("", [row.sign for row in rows]),
-    ]
+    columns: list[tuple[str, list[Any]]] = [("feature", [row.feature for row in rows])]
+    columns.append(("", [row.sign for row in rows]))
     if not any(math.isnan(row.share) for row in rows):
         columns.append(("importance", [f"{100 * row.share:.1f} %" for row in rows]))
     columns += [(label, [row.weights.get(label) for row in rows]) for label in labels]
@@ -165,13 +161,11 @@ def query_text(query: Contributions, *, width: int = 80, documents: int = 10) ->
         list(map(number, query.scores[:documents].tolist())),
     ]
     lines = table(["rank", "document", "grade", "score"], cells, [True, False, True, True], width // 2)
-    widest = max(map(width_of, lines))
-    room = width - widest - len(GAP)
+    room = width - max(map(width_of, lines)) - len(GAP)
     contributions = ["contributions", *(_largest(query, rank, room) for rank in shown)]
     head = f"query {one_line(str(query.qid))}: {len(query):,} documents"
     head += f", the best {len(shown)}" if len(shown) < len(query) else ""
-    lines = [f"{pad(line, widest)}{GAP}{own}".rstrip() for line, own in zip(lines, contributions, strict=True)]
-    return "\n".join([head, *lines]) + "\n"
+    return "\n".join([head, *beside(lines, contributions)]) + "\n"
 
 
 def _largest(query: Contributions, rank: int, room: int) -> str:
@@ -199,13 +193,9 @@ def why_text(query: Contributions, first: str, second: str, *, width: int = 80, 
     if rest:
         sums = [math.fsum(getattr(row, name) for row in rest) for name in ("difference", "first", "second")]
         rows = [*shown, Difference(f"({len(rest):,} more)", *sums)]
-    cells = [
-        [row.feature for row in rows],
-        [number(row.first) for row in rows],
-        [number(row.second) for row in rows],
-        [f"{row.difference:+.4g}" for row in rows],
-    ]
-    lines = table(["feature", "first", "second", "difference"], cells, [False, True, True, True], width)
+    cells = [[row.feature, number(row.first), number(row.second), f"{row.difference:+.4g}"] for row in rows]
+    columns = list(map(list, zip(*cells, strict=True)))
+    lines = table(["feature", "first", "second", "difference"], columns, [False, True, True, True], width)
     largest = abs(shown[0].difference) or 1.0
     shares = [abs(row.difference) / largest for row in shown] + ([0.0] if rest else [])
     lines = add_bars(lines, shares, width)

@@ -37,10 +37,8 @@ def table(heads: list[str], cells: list[list[str]], right: list[bool], width: in
     rows = [*zip(*([""] * (height - len(title)) + title for title in titles), strict=True), *zip(*columns, strict=True)]
     lines = []
     for row in rows:
-        fitted = [
-            pad(clip(cell, size), size, to_right=to_right)
-            for cell, size, to_right in zip(row, sizes, right, strict=False)
-        ]
+        shapes = zip(row, sizes, right, strict=False)
+        fitted = [pad(clip(cell, size), size, to_right=to_right) for cell, size, to_right in shapes]
         lines.append(GAP.join(fitted).rstrip())
     return lines
 
@@ -55,12 +53,16 @@ def _whole(titles: list[list[str]], columns: list[list[str]]) -> int:
 
 def add_bars(lines: list[str], shares: list[float], width: int) -> list[str]:
     """Draw a bar behind each of the last lines, if there is room."""
-    widest = max(map(width_of, lines))
-    room = min(_BAR, width - widest - len(GAP))
+    room = min(_BAR, width - max(map(width_of, lines)) - len(GAP))
     if room < _LEAST_BAR:
         return lines
-    bars = [""] * (len(lines) - len(shares)) + [bar(share, room) for share in shares]
-    return [f"{pad(line, widest)}{GAP}{drawn}".rstrip() for line, drawn in zip(lines, bars, strict=True)]
+    return beside(lines, [""] * (len(lines) - len(shares)) + [bar(share, room) for share in shares])
+
+
+def beside(lines: list[str], others: list[str]) -> list[str]:
+    """Put text behind each line, where the longest ends."""
+    widest = max(map(width_of, lines))
+    return [f"{pad(line, widest)}{GAP}{other}".rstrip() for line, other in zip(lines, others, strict=True)]
 
 
 def number(value: float | None) -> str:
