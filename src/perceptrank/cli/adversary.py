@@ -35,7 +35,7 @@ def adversary(
         Version,
         typer.Option(
             help="sharp: 4R²/γ² rounds, each lost by any learner; paper: R²/γ² rounds; exact: as many rounds as the "
-            "bound allows, each with the largest loss, for learners that weigh what they saw; simplex: each with the "
+            "bound allows, each with the largest loss, for learners whose weights combine the documents seen; simplex: each with the "
             "largest loss, for any learner; margin: the stream on which a margin costs listwise most."
         ),
     ] = Version.sharp,

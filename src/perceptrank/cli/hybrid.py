@@ -27,7 +27,9 @@ class _ClauseReading(Reading):
         from perceptrank.io.sources import format_of
 
         if self.zero_missing:
-            raise ValueError("--zero-missing does not apply: a clause did not return documents with an empty cell")
+            raise ValueError(
+                "--zero-missing does not apply: an empty cell is a document that the clause did not return"
+            )
         if any(file == "-" or format_of(file) == "letor" for file in self.files):
             raise ValueError("LETOR text has 0 where a clause did not return a document: give a table with empty cells")
         return super().options() | {"missing": "keep", "unjudged": "zero"}

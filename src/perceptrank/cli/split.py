@@ -27,7 +27,7 @@ By = StrEnum("By", "query time")
 def split(
     *,
     out: Annotated[list[str], typer.Option(help="File or store for one part; give two or more."), Writes(What.data)],
-    fraction: Annotated[list[float], typer.Option(help="Share of each part but the last, which has the rest.")],
+    fraction: Annotated[list[float], typer.Option(help="Share of queries in each part; the last part gets the rest.")],
     by: Annotated[
         By, typer.Option(help="At random by query, or by time, earliest first; a user_query is never split.")
     ] = By.query,

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class FormatError(ValueError):
-    """A file that is not what it should be: invalid, damaged, or of another format.
+    """A file is invalid, damaged, or of another format.
 
     For text, the message is ``path:line:column: problem``.
 

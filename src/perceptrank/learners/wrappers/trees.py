@@ -53,7 +53,7 @@ class WithTrees(StepWrapper):
     algorithm = "trees"
     learner: Learner | None  # type: ignore[assignment]
     fixed = ("n_trees", "memory", "first_fit", "seed")
-    cost = "that of its learner, the depth of N trees a document, and fits at every doubling beside it"
+    cost = "that of its learner, the depth of N trees a document, and a fit whenever the queries have doubled"
 
     def __init__(
         self,
