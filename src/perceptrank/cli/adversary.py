@@ -36,7 +36,8 @@ def adversary(
         typer.Option(
             help="sharp: 4R²/γ² rounds, each lost by any learner; paper: R²/γ² rounds; exact: as many rounds as the "
             "bound allows, each with the largest loss, for learners whose weights combine the documents seen; "
-            "simplex: each with the largest loss, for any learner; margin: the stream on which a margin costs listwise most."
+            "simplex: each with the largest loss, for any learner; margin: the stream on which a margin costs "
+            "listwise most."
         ),
     ] = Version.sharp,
     rounds: Annotated[int | None, typer.Option(min=1, help="Play fewer rounds.")] = None,
