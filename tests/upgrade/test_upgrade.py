@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from upgrade.write import answer, first_model, sparse, stream, write, write_service
+from upgrade.write import answer, click, click_models, first_model, policy_of, sparse, stream, write, write_service
 
 import perceptrank as pr
 from perceptrank.serve import ServedRanker, verify
@@ -35,12 +35,17 @@ def expected(folder):
 
 def test_models(folder):
     whole = stream()
-    kept = {name: numbers for name, numbers in expected(folder).items() if name not in {"trace", "service"}}
+    others = {"trace", "service", "clicks service"}
+    kept = {name: numbers for name, numbers in expected(folder).items() if name not in others}
+    policies = {name: policy_of(learner) for name, learner in click_models().items()}
     assert {path.stem for path in folder.glob("*.json")} == {*kept, "expected"}
     for name, numbers in kept.items():
         model = pr.load(folder / f"{name}.json")
         np.testing.assert_allclose(model.predict(whole.X[:8]), numbers["scores"], 1e-9, 1e-12, err_msg=name)
-        model.learn(whole[10:])
+        if name in policies:
+            model.learn(pr.open_store(folder / f"{policies[name].replace(':', '-')}.store")[20:])
+        else:
+            model.learn(whole[10:])
         np.testing.assert_allclose(model.predict(whole.X[:8]), numbers["scores after all"], 1e-9, 1e-12, err_msg=name)
 
 
@@ -72,6 +77,30 @@ def test_sparse_stores_with_ids_and_weights(folder):
     assert read.query_weights.tolist() == whole.query_weights.tolist()
     assert [*read.docids] == [*whole.docids]
     assert read.feature_names == whole.feature_names
+
+
+def test_parquet_files(folder):
+    whole, read = sparse(), pr.read_parquet(folder / "sparse.parquet")
+    assert np.array_equal(read.X.toarray(), whole.X.toarray())
+    assert [*read.docids] == [*whole.docids]
+    assert read.query_weights.tolist() == whole.query_weights.tolist()
+    log = pr.read_parquet(folder / "clicks.parquet")
+    store = pr.open_store(folder / "fair-pairs.store")[:]
+    for name in ("place", "clicked", "propensity", "policy"):
+        assert np.array_equal(log.columns[name], store.columns[name], equal_nan=name == "propensity")
+
+
+def test_the_service_learns_on_from_clicks(folder, tmp_path):
+    shutil.copytree(folder / "clicks-service", tmp_path / "service")
+    (checked,) = verify(tmp_path / "service")
+    assert (checked.problems, checked.answers) == ((), 8)
+    ranker = ServedRanker(tmp_path / "service" / "default", pr.ClickPerceptron())
+    scores = ranker.current.learner.predict(stream().X[:8])
+    np.testing.assert_allclose(scores, expected(folder)["clicks service"], rtol=1e-9)
+    click(ranker, range(10, 16))
+    ranker.close()
+    (checked,) = verify(tmp_path / "service")
+    assert (checked.problems, checked.answers) == ((), 14)
 
 
 def test_the_service_goes_on(folder, tmp_path):
