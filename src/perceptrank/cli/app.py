@@ -22,6 +22,7 @@ _PANELS = {
     "Clicks and data": ("judge", "position-bias", "split", "convert", "datasets", "rank", "parity", "simulate"),
     "Research and set-up": ("reproduce", "compare", "algorithms", "bound", "adversary", "warm-up", "cite"),
 }
+_TYPES = {"str": "TEXT", "path": "PATH", "int": "NUMBER", "float": "NUMBER"}
 _NAMES = {name: panel for panel, names in _PANELS.items() for name in names}
 
 
@@ -117,17 +118,23 @@ def _validate_only_what_needs_it(parameters: list[Any]) -> None:
     """Take text, defaults and options that are not given as they are.
 
     Newer versions of typer hand every value to Pydantic, and importing that takes a quarter as long as importing Numba.
-    In the help, flags are not called <bool>, and a list of choices has places to break it at.
+    In the help, flags have no type, others are TEXT or NUMBER, and a list of choices has places to break it at.
     """
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.display_type_rich = lambda **_: None
         elif "display_type_rich" not in vars(parameter) and hasattr(parameter, "display_type_rich"):
             shown = parameter.display_type_rich
-            parameter.display_type_rich = lambda shown=shown, **to: (shown(**to) or "").replace("|", " | ")
+            parameter.display_type_rich = lambda shown=shown, **to: _plain_type(shown(**to) or "")
         descriptor = getattr(parameter, "type_descriptor", None)
         if descriptor is not None:
             parameter.process_value = _quick(parameter, descriptor.annotation)
+
+
+def _plain_type(shown: str) -> str:
+    """Return what the help calls a type, where typer calls it <list[float]>."""
+    words = shown.strip("<>").removeprefix("list[").removesuffix("]").removesuffix(" range")
+    return _TYPES.get(words, shown.replace("|", " | "))
 
 
 def _quick(parameter: Any, kind: Any) -> Callable[[Any, Any], Any]:
