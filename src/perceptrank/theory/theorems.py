@@ -101,12 +101,14 @@ def in_kernel_space(promised: Theorem) -> Theorem:
     return replace(promised, surrogate=None, assumption=assumption.replace("weights", "function"))
 
 
-def random_budget(*, beside_weights: bool = False) -> Theorem:
+def random_budget(*, decay: float = 1.0, beside_weights: bool = False) -> Theorem:
     """Bound the expected loss with a budget that removes updates at random; `bounds.random_budget` computes it."""
-    removed = "(D²U² + (DU + 1/2)² M/2k)" if beside_weights else "D²U² (1 + M/2k)"
+    cost = "M/2k" if decay == 1 else f"{decay:g} M/(2k - {decay:g})"
+    removed = f"(D²U² + (DU + 1/2)² {cost})" if beside_weights else f"D²U² (1 + {cost})"
+    kept = "k of them" if decay <= 1 else f"k ≥ {decay:g} of them"
     return Theorem(
         f"expected loss ≤ 2 L + 2 (1 + ρ) {removed}",
-        assumption="none; expectation over the draws; rankings by the current function; M updates, at least k of them "
+        assumption=f"none; expectation over the draws; rankings by the current function; M updates, at least {kept} "
         "kept; D and U in the space of the kernel",
     )
 
