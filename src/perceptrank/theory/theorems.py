@@ -122,12 +122,16 @@ def forgetron() -> Theorem:
     )
 
 
-def fading(*, starts: bool = False) -> Theorem:
-    """Bound the loss of a learner that forgets against a ranker that moves; `drift.fading` computes it."""
+def fading(*, starts: bool = False, from_clicks: bool = False) -> Theorem:
+    """Bound the loss of a learner that forgets against a ranker that moves; `drift.fading` computes it.
+
+    Of a learner from clicks, which do not show the loss, only the weight moved is bounded.
+    """
+    bounded = "weight moved" if from_clicks else "loss"
     return Theorem(
-        "loss ≤ G + U √((C S + |v₁|²) (1 + λS/2)), G = L - ⟨v₁, u₁⟩ + W P, v₁ = w₁/η"
+        f"{bounded} ≤ G + U √((C S + |v₁|²) (1 + λS/2)), G = L - ⟨v₁, u₁⟩ + W P, v₁ = w₁/η"
         if starts
-        else "loss ≤ G + U √(C S (1 + λS/2)), G = L + W P",
+        else f"{bounded} ≤ G + U √(C S (1 + λS/2)), G = L + W P",
         starts=starts,
         assumption="none; rankings by the current weights; P is the length of the path of a linear ranker, W a bound "
         "on the weights, λ the rate of forgetting, S the weight moved",
