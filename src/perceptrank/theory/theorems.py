@@ -182,8 +182,14 @@ def fair_pairs(*, logistic: bool = False) -> Theorem:
     return Theorem(f"expected misordered ≤ u's {own} + U² m_T/2 + Σ D² (N_t - N_(t-1))/2m_t", assumption=assumption)
 
 
-def gradient_descent() -> Theorem:
-    """State that a learner has the regret of online gradient descent in its surrogate, but no bound in a measure."""
+def gradient_descent(*, on_average: bool = False) -> Theorem:
+    """State that a learner has the regret of online gradient descent in its surrogate, but no bound in a measure.
+
+    On average: of a surrogate that is convex in expectation over clicks only.
+    """
+    if on_average:
+        assumption = "examination and trust are right, and nothing is clipped; expectation over clicks"
+        return Theorem("the expected regret of gradient descent", assumption=assumption)
     return Theorem("the regret of gradient descent", assumption="none")
 
 
