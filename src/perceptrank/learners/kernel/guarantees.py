@@ -53,7 +53,7 @@ class KernelGuarantees(Learner):
 
     @property
     def _decay(self) -> float:
-        """How much a removal forgets, in shares of a unit."""
+        """The share of a unit that a removal forgets."""
         return float(self.decay) if self.policy == "bogd" else 1.0
 
     def _constant_of(self, state: KernelModel) -> float:
