@@ -313,6 +313,15 @@ def test_history_says_what_was_seen_and_no_margin_is_larger_than_certified():
     assert certified == 4
 
 
+def test_of_clicks_the_weight_moved_is_not_said_to_bound_the_loss():
+    ranker = pr.ExaminedPerceptron(transforms=None)
+    shown = ranker.show([[1.0, 0.0], [0.0, 1.0]], rng=0)
+    assert ranker.learn_clicks(shown, [0, 1])
+    said = str(pr.deploy.explain(ranker))
+    assert "it has moved the weight 1, so that no ranker has a margin above" in " ".join(said.split())
+    assert "at least what its current weights have lost" not in said
+
+
 def test_what_an_ensemble_ranks_by_is_said(stream):
     found = {name: one for name, one in ensembles().items() if name in ("sum", "tournament", "bagging", "prank")}
     for one in found.values():

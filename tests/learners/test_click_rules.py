@@ -376,6 +376,12 @@ def test_steps_by_examination_are_unbiased(trust):
     np.testing.assert_allclose(mean, expected, rtol=1e-12)
 
 
+def test_with_trust_only_the_expected_regret_is_bounded():
+    """A click that is less likely than trust says has a negative weight: its hinge is concave."""
+    assert pr.IpsListwise(THETA).theorem.assumption == "none"
+    assert "expectation over clicks" in pr.IpsListwise(THETA, trust=[0.2, 0.1, 0.05]).theorem.assumption
+
+
 def test_estimates_of_position_bias_are_examination():
     bias = pr.clicks.PositionBias(
         **{name: np.zeros(3) for name in ("low", "high", "log_covariance", "clicks", "shown")},

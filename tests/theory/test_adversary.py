@@ -6,6 +6,7 @@ from support import promises, twins
 
 import perceptrank as pr
 from perceptrank.theory import bounds, n_rounds, play
+from perceptrank.theory.margin_adversary import _difference
 
 
 @pytest.mark.parametrize("algorithm", sorted(pr.algorithms()))
@@ -136,6 +137,32 @@ def test_the_price_of_a_margin_is_paid(violators, rho, m, least):
     gaps = [float(query.X[-1] @ costly.separator - (query.X[:-1] @ costly.separator).max()) for query in costly.stream]
     assert gaps == pytest.approx([0.08] * len(gaps))
     assert pr.theory.diameter(costly.stream) == pytest.approx(1)
+
+
+def test_algorithm_2_pays_the_price_of_a_margin():
+    """In rounds of small losses most relevant documents are just below the margin; b = 2 margin/rate = 2 D²."""
+    margin, r, n_apart, lost = 0.1, 50, int((2**2 - 1) / (4 * 2) / 0.1**2 + 1e-9), 0.0
+    learner, queries, weights = pr.SlamPerceptron("ap", learning_rate=1.0, margin=1.0), [], np.zeros(3)
+    while (tied := _difference(weights, margin, 0.0)) is not None:
+        apart = _difference(weights, margin, 1 - 1e-9)
+        if apart is not None and n_apart > 0:
+            X, grades = np.vstack([np.tile(apart, (r - 1, 1)), tied, np.zeros(3)]), [1] * r + [0]
+            n_apart, lost = n_apart - 1, lost + 1 / r
+        else:
+            X, grades, lost = np.vstack([np.zeros(3), tied]), [0, 1], lost + 1
+        assert learner.learn_one(X, grades)
+        queries.append((X, grades))
+        weights = learner.weights
+    stream = pr.QueryStream.from_arrays(
+        np.concatenate([X for X, _ in queries]),
+        np.concatenate([grades for _, grades in queries]),
+        group=[len(X) for X, _ in queries],
+    )
+    bound = learner.guarantee(diameter=1.0, margin=margin)
+    assert pr.theory.diameter(stream) == pytest.approx(1)
+    assert pr.theory.margin(stream).lower >= margin * (1 - 1e-3)
+    assert bound == pytest.approx(9 / 8 / margin**2)
+    assert 0.98 * bound <= lost <= bound
 
 
 def test_without_the_split_the_price_is_more():

@@ -106,6 +106,14 @@ def test_around_a_learner_without_a_theorem_there_is_none():
     assert pr.Fading(pr.RankNet()).theorem.statement == "-"
 
 
+@pytest.mark.parametrize("settings", [{}, {"initial_weights": [1.0]}], ids=["from 0", "from weights"])
+def test_from_clicks_only_the_weight_moved_is_bounded(settings):
+    """What users do not examine is not seen, so that nothing bounds its loss."""
+    learner = pr.Fading(pr.ExaminedPerceptron(transforms=None, average=False, **settings))
+    assert learner.theorem.statement.startswith("weight moved ≤ G")
+    assert pr.Fading(pr.ListwisePerceptron(**settings)).theorem.statement.startswith("loss ≤ G")
+
+
 @examples(3)
 @given(
     stream=streams(),

@@ -277,6 +277,17 @@ def test_numbers_of_the_bound_on_a_budget():
         bounds.random_budget(n_units=2, **given)
 
 
+def test_the_theorem_of_a_budget_counts_its_decay():
+    """Twice what a removal takes costs δ/(2 - δ) with δ = 2/k in place of 1/2k."""
+    plain = {"linear": 0, "average": False}
+    assert pr.KernelPerceptron(policy="random", **plain).theorem.statement.endswith("D²U² (1 + M/2k)")
+    assert pr.KernelPerceptron(policy="bogd", decay=1.0, **plain).theorem.statement.endswith("D²U² (1 + M/2k)")
+    decayed = pr.KernelPerceptron(policy="bogd", decay=2.0, **plain).theorem
+    assert decayed.statement.endswith("D²U² (1 + 2 M/(2k - 2))")
+    assert "at least k ≥ 2 of them kept" in decayed.assumption
+    assert "(DU + 1/2)² 2 M/(2k - 2)" in pr.KernelPerceptron(policy="bogd", average=False).theorem.statement
+
+
 def test_who_has_a_certificate():
     stream = pr.separable(20, n_features=3).stream
     for policy in ("random", "bogd"):

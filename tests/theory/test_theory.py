@@ -438,6 +438,18 @@ def test_certificates_of_safe_averaging(data, violators, measure):
         assert promised == pytest.approx(3 * before.bound + 2)
 
 
+def test_mistakes_of_classification_do_not_bound_the_loss():
+    """Both relevant documents are on the right side, in the wrong order, for ever."""
+    X = np.tile([[2.0, 0.0], [1.0, 0.0], [-1.0, 0.0]], (50, 1))
+    stream = pr.QueryStream.from_arrays(X, [1, 2, 0] * 50, group=[3] * 50)
+    learner = pr.Perceptron()
+    lost = learner.learn(stream, "ndcg").losses("ndcg").sum()
+    certificate = learner.certificate(margin=1.0, radius=2.0)
+    assert certificate.holds
+    assert certificate.mass == 1
+    assert 10 < lost < certificate.loss_bound
+
+
 @given(
     stream=streams(), make=LEARNERS, measure=NAMES, seed=st.integers(0, 99), length=st.sampled_from([0.1, 1.0, 10.0])
 )

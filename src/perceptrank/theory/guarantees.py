@@ -77,7 +77,8 @@ class Certificate:
     mixings : int
         How often the weights of shards were mixed; S and the losses count each by its weight in the mixture.
     loss_bound : float
-        Upper bound on the loss of rankings by the current weights; infinite if it learns from clicks.
+        Upper bound on the loss of rankings by the current weights; infinite if it learns from clicks, or from
+        documents, whose classification says nothing about the order of relevant ones.
 
     Examples
     --------
@@ -205,7 +206,8 @@ def certificate(
         shown = f"{formula}, {largest:g} {size} being {size}" if weighted else formula
         promises.append(Promise("a priori", shown, bound, mass))
         lost.append(current_of.bound(diameter=diameter, radius=radius, **against))
-    loss_bound = float("inf") if learner.takes == "clicks" else share * min(lost)  # clicks do not show the whole loss
+    # Clicks do not show the whole loss, and classes do not show the order of grades.
+    loss_bound = float("inf") if learner.takes in ("clicks", "documents") else share * min(lost)
     return certify(learner, norm, promises, loss_bound, is_safe=theorem.extra > 0)
 
 

@@ -101,12 +101,14 @@ def in_kernel_space(promised: Theorem) -> Theorem:
     return replace(promised, surrogate=None, assumption=assumption.replace("weights", "function"))
 
 
-def random_budget(*, beside_weights: bool = False) -> Theorem:
+def random_budget(*, decay: float = 1.0, beside_weights: bool = False) -> Theorem:
     """Bound the expected loss with a budget that removes updates at random; `bounds.random_budget` computes it."""
-    removed = "(D²U² + (DU + 1/2)² M/2k)" if beside_weights else "D²U² (1 + M/2k)"
+    cost = "M/2k" if decay == 1 else f"{decay:g} M/(2k - {decay:g})"
+    removed = f"(D²U² + (DU + 1/2)² {cost})" if beside_weights else f"D²U² (1 + {cost})"
+    kept = "k of them" if decay <= 1 else f"k ≥ {decay:g} of them"
     return Theorem(
         f"expected loss ≤ 2 L + 2 (1 + ρ) {removed}",
-        assumption="none; expectation over the draws; rankings by the current function; M updates, at least k of them "
+        assumption=f"none; expectation over the draws; rankings by the current function; M updates, at least {kept} "
         "kept; D and U in the space of the kernel",
     )
 
@@ -120,12 +122,16 @@ def forgetron() -> Theorem:
     )
 
 
-def fading(*, starts: bool = False) -> Theorem:
-    """Bound the loss of a learner that forgets against a ranker that moves; `drift.fading` computes it."""
+def fading(*, starts: bool = False, from_clicks: bool = False) -> Theorem:
+    """Bound the loss of a learner that forgets against a ranker that moves; `drift.fading` computes it.
+
+    Of a learner from clicks, which do not show the loss, only the weight moved is bounded.
+    """
+    bounded = "weight moved" if from_clicks else "loss"
     return Theorem(
-        "loss ≤ G + U √((C S + |v₁|²) (1 + λS/2)), G = L - ⟨v₁, u₁⟩ + W P, v₁ = w₁/η"
+        f"{bounded} ≤ G + U √((C S + |v₁|²) (1 + λS/2)), G = L - ⟨v₁, u₁⟩ + W P, v₁ = w₁/η"
         if starts
-        else "loss ≤ G + U √(C S (1 + λS/2)), G = L + W P",
+        else f"{bounded} ≤ G + U √(C S (1 + λS/2)), G = L + W P",
         starts=starts,
         assumption="none; rankings by the current weights; P is the length of the path of a linear ranker, W a bound "
         "on the weights, λ the rate of forgetting, S the weight moved",
@@ -176,8 +182,14 @@ def fair_pairs(*, logistic: bool = False) -> Theorem:
     return Theorem(f"expected misordered ≤ u's {own} + U² m_T/2 + Σ D² (N_t - N_(t-1))/2m_t", assumption=assumption)
 
 
-def gradient_descent() -> Theorem:
-    """State that a learner has the regret of online gradient descent in its surrogate, but no bound in a measure."""
+def gradient_descent(*, on_average: bool = False) -> Theorem:
+    """State that a learner has the regret of online gradient descent in its surrogate, but no bound in a measure.
+
+    On average: of a surrogate that is convex in expectation over clicks only.
+    """
+    if on_average:
+        assumption = "examination and trust are right, and nothing is clipped; expectation over clicks"
+        return Theorem("the expected regret of gradient descent", assumption=assumption)
     return Theorem("the regret of gradient descent", assumption="none")
 
 

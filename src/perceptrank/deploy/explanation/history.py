@@ -81,9 +81,10 @@ def history_of(model: Learner, state: Model) -> History:
         # |w - w₁| / (rate S) is at least the margin, by the proof.
         margin = ranking.certificate(margin=1.0).promises[0].bound / moved
         within = " within its constraints" if ranking.model.beginning.constraints else ""
+        lost = ", at least what its current weights have lost" if ranking.takes != "clicks" else ""
         lines.append(
-            f"Certificate: it has moved the weight {moved:.4g}, at least what its current weights have lost, so that "
-            f"no ranker{within} has a margin above {margin:.3g} on what it learned."
+            f"Certificate: it has moved the weight {moved:.4g}{lost}, so that no ranker{within} has a margin above "
+            f"{margin:.3g} on what it learned."
         )
     return History(state.queries, rounds, updates, moved, with_mean, losses, margin, tuple(lines))
 

@@ -18,6 +18,7 @@ from perceptrank.learners.model import Model
 from perceptrank.stream.validation import ParameterError, as_numbers, check_positive, read_only
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import is_active
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 
@@ -70,7 +71,8 @@ class IpsListwise(ClickLearner):
         Largest weight of a click, for less variance and some bias.
     trust : array of shape (places,), optional
         Probability β of a click on an irrelevant document at each place. Weights are then (c - β) / θ for all documents
-        shown, with θ the probability of a click on a relevant document minus β.
+        shown, with θ the probability of a click on a relevant document minus β. Where they are negative, the loss of
+        a list is not convex: only the expected regret is bounded, if θ and β are right and nothing is clipped.
 
     References
     ----------
@@ -88,7 +90,6 @@ class IpsListwise(ClickLearner):
     cost = "m d + k m"
     kernel = click_pass(ips_rule)
     depends_on_rate = False
-    theorem = theorems.gradient_descent()
 
     examination: npt.ArrayLike | PositionBias | None = None
     _: KW_ONLY
@@ -96,6 +97,11 @@ class IpsListwise(ClickLearner):
     trust: npt.ArrayLike | None = None
     average: bool = True
     transforms: TransformLike = "auto"
+
+    @property
+    def theorem(self) -> Theorem:
+        """The guarantee for the current settings: weights that correct for trust are right on average only."""
+        return theorems.gradient_descent(on_average=self.trust is not None)
 
     def as_document(self, model: Model | None = None) -> dict[str, Any]:
         document, values = super().as_document(model), zip(("examination", "trust"), self._settings[1][1:], strict=True)

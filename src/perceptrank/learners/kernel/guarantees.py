@@ -55,6 +55,11 @@ class KernelGuarantees(Learner):
         """The largest distance of two images, if it is known before anything is seen."""
         return None if self.linear or self.kernel == "polynomial" else DIAMETER
 
+    @property
+    def _decay(self) -> float:
+        """The share of a unit that a removal forgets."""
+        return float(self.decay) if self.policy == "bogd" else 1.0
+
     def _constant_of(self, state: KernelModel) -> float:
         """Return C = (1 + 2 ρ) D², D the largest distance of images; beside a linear part, of those so far."""
         seen = float(state.tally[LARGEST_REACH]) if self.linear else 0.0
@@ -70,7 +75,7 @@ class KernelGuarantees(Learner):
         elif self.policy == "forgetron":
             promised = theorems.forgetron()
         else:
-            promised = theorems.random_budget(beside_weights=bool(self.linear))
+            promised = theorems.random_budget(decay=self._decay, beside_weights=bool(self.linear))
         if not self.average:
             return promised
         what, bound = promised.statement.split(" ≤ ")
@@ -120,7 +125,7 @@ class KernelGuarantees(Learner):
                 diameter=diameter,
                 n_units=n_units,
                 relative_margin=0.0,
-                decay=float(self.decay) if self.policy == "bogd" else 1.0,
+                decay=self._decay,
                 beside_weights=bool(self.linear),
                 margin=margin,
                 comparator=comparator,

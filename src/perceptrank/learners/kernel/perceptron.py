@@ -323,8 +323,7 @@ class KernelPerceptron(KernelGuarantees):
             supports.add_products(factor**2 * kept, factor**2 * own)
         else:
             if self.policy in ("random", "bogd"):
-                decay = float(self.decay) if self.policy == "bogd" else 1.0
-                make_room_by_chance(state, len(moved), budget, int(self.seed), decay)
+                make_room_by_chance(state, len(moved), budget, int(self.seed), self._decay)
             supports.add(X, norms, added, mass, 1.0, budget)
         assert not budget or len(supports) <= budget
         return True

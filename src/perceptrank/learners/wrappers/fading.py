@@ -30,8 +30,8 @@ class Fading(StepWrapper):
     If the learner averages, iterates fade in its mean at the same rate: after an update the sum of all iterates, and
     their number, shrink by the same factor before the new one is added. `ranks_with` says which of the two ranks.
 
-    If the learner has a theorem with a constant, the loss of rankings by the current weights is bounded against a
-    ranker that moves, by the length of its way: `perceptrank.theory.drift.fading`.
+    If the learner has a theorem with a constant, the loss of rankings by the current weights (from clicks, only the
+    weight moved) is bounded against a ranker that moves, by the length of its way: `perceptrank.theory.drift.fading`.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Fading(StepWrapper):
         if self._copy.theorem.symbol is None:  # C is that of its theorem
             return NO_THEOREM
         beginning = self._model.beginning
-        theorem = theorems.fading(starts=beginning.ranks)
+        theorem = theorems.fading(starts=beginning.ranks, from_clicks=self.learner.takes == "clicks")
         return theorems.constrained(theorem) if beginning.constraints else theorem
 
     def _check_parameters(self) -> None:
