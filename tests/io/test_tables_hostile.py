@@ -450,3 +450,12 @@ def test_a_column_may_be_the_query_and_its_label(header, column, qid, expected, 
     monkeypatch.setattr(delimited, "SMALL_BYTES", small)
     path = write(tmp_path, "a.csv", f"{header}\na,1,1\na,0,1\nb,1,2\n")
     assert pr.io.read_labels(path, column, qid=qid) == expected
+
+
+def test_labels_of_an_open_file_are_refused(tmp_path):
+    path = write(tmp_path, "a.csv", HEADER + GOOD)
+    with (
+        open(path, "rb") as file,
+        pytest.raises(TypeError, match="tables are given by their paths, got BufferedReader"),
+    ):
+        pr.io.read_labels(file, "y")

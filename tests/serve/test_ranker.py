@@ -804,6 +804,13 @@ def test_a_snapshot_that_differs_from_the_log_is_found(tmp_path):
     assert "differs from the log's replay" in verify(tmp_path)[0].problems[0]
 
 
+def test_only_a_folder_that_is_not_there_has_no_snapshots(tmp_path):
+    assert Snapshots(tmp_path / "versions").versions() == []
+    (tmp_path / "versions").write_text("not a folder")
+    with pytest.raises(NotADirectoryError):
+        Snapshots(tmp_path / "versions").versions()
+
+
 def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
     made = queries(60)
     ranker = ServedRanker(tmp_path / "r", settings=QUIET)

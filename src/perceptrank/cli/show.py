@@ -89,8 +89,9 @@ def _keeping(
     """Yield blocks, and keep the query of an id, or the first, as it comes by."""
     for block in blocks:
         if not kept:
-            names = list(map(str, block.qids.tolist()))
-            kept += [block[place : place + 1] for place, name in enumerate(names) if query in (None, name)][:1]
+            names = map(str, block.qids.tolist())
+            place = next((place for place, name in enumerate(names) if query in (None, name)), None)
+            kept += [] if place is None else [block[place : place + 1]]
         yield block
 
 

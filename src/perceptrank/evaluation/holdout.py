@@ -155,7 +155,7 @@ def evaluate(
             if left_out.all():
                 raise refusal(measure, own_policies)
             if not any(np.nan_to_num(own.values(measure)).any() for own in together.values()):
-                raise ValueError(f"{measure} needs clicks, and {describe_policies(own_policies)} do not record them")
+                raise ValueError(f"{measure} needs clicks, and none counts; {describe_policies(own_policies)}")
             policies = policies or own_policies
         if left_out.all():
             raise ValueError(f"no query counts for {measure}: it leaves out all of them")

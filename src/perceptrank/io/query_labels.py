@@ -7,7 +7,7 @@ from typing import Any
 
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.parquet_columns import content_of, import_pyarrow, open_parquet
-from perceptrank.io.paths import PathLike, find_files
+from perceptrank.io.paths import PathLike, find_paths
 from perceptrank.io.sources import format_of
 from perceptrank.io.tables.columns import missing_column
 from perceptrank.io.tables.reader import as_wanted, open_table
@@ -54,11 +54,11 @@ def read_labels(
     >>> read_labels(path, "category")
     {'shoes': 'men', 'hats': 'women'}
     """
-    groups = [find_files(paths), *([] if feature_paths is None else [find_files(feature_paths)])]
+    groups = [find_paths(given, "tables") for given in (paths, feature_paths) if given is not None]
     error: FileFormatError | None = None
     for group in groups:
         try:
-            pairs = [(str(file), pair) for file in group for pair in dict.fromkeys(_pairs(str(file), column, qid))]
+            pairs = [(file, pair) for file in group for pair in dict.fromkeys(_pairs(file, column, qid))]
         except FileFormatError as problem:  # the column may be in the other tables
             error = error or problem
             continue

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,8 +31,12 @@ class Snapshots:
 
     def versions(self) -> list[int]:
         """Return the versions that have a snapshot, newest first."""
-        matches = (_NAME.fullmatch(path.name) for path in self.folder.glob("*.json"))
-        return sorted((int(match.group(1)) for match in matches if match), reverse=True)
+        try:
+            names = os.listdir(self.folder)
+        except FileNotFoundError:
+            return []
+        matches = map(_NAME.fullmatch, names)
+        return sorted((int(match[1]) for match in matches if match), reverse=True)
 
     def path(self, version: int) -> Path:
         """Return the file of a version."""
