@@ -63,6 +63,7 @@ def core() -> None:
     assert command("--version") == f"perceptrank {pr.__version__}\n"
     assert f"version = {{{pr.__version__}}}" in command("cite")
     command("simulate", "train.txt", "--queries", "60", "--features", "4")
+    command("simulate", "test.txt", "--queries", "20", "--features", "4", "--seed", "1")
     command("learn", "train.txt", "--save", "learned.json")
     command("evaluate", "learned.json", "train.txt")
     command("rank", "learned.json", "train.txt", "--out", "run.txt")
@@ -71,7 +72,7 @@ def core() -> None:
         "compare",
         "train.txt",
         "--test",
-        "train.txt",
+        "test.txt",
         "--orders",
         "2",
         "--algorithm",
