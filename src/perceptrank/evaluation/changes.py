@@ -136,9 +136,10 @@ class Change:
 class ChangeDetector:
     """Raise an alarm when losses from 0 to 1 have risen for good; values are given one at a time.
 
-    If the mean of each loss, given those before it, never rises by more than the tolerance above any earlier one, the
-    probability that there is ever an alarm is at most `false_alarms`. Losses may fall, as those of a learner do, and
-    need be neither independent nor of one distribution. After an alarm the test begins anew, with the same probability.
+    If the expected loss, given the losses before it, never rises by more than the tolerance above an earlier one, and
+    does not itself depend on those losses, the probability that there is ever an alarm is at most `false_alarms`.
+    Losses may fall, as those of a learner do, and need not be of one distribution. After an alarm the test begins anew,
+    with the same probability.
 
     - `loss`, `losses`: numbers from 0 to 1; NaN for queries that are left out.
 
