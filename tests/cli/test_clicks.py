@@ -83,6 +83,11 @@ def test_a_file_that_is_cut_off_is_named_with_its_line(run, tmp_path):
     assert result.stderr.startswith("error: half.ndjson:2:")
 
 
+def test_the_option_that_says_the_kind_of_a_log_is_named(run, tmp_path):
+    (tmp_path / "prices.ndjson").write_text('{"price": 3}\n')
+    assert "; --log kind=… says what it is" in run("convert", "--clicks", "prices.ndjson", "out.parquet", code=1).stderr
+
+
 def test_click_learners_on_the_command_line(run, tmp_path):
     shop = pr.mslr_shaped(60, n_documents=8, n_features=4, seed=1)
     random, plain = (

@@ -117,7 +117,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(run, impressions, argu
 
 def test_judgements_without_clicks_or_a_known_suffix_are_refused(run, impressions):
     pr.write_store(pr.mslr_shaped(3, n_documents=4), "graded")
-    assert "judging needs the column 'place'" in run("judge", "graded", "--out", "judged.csv", code=1).stderr
+    assert "judging needs the columns 'place'" in run("judge", "graded", "--out", "judged.csv", code=1).stderr
     pr.write_store(impressions, "log")
     assert "the suffix of a file of judgements" in run("judge", "log", "--out", "judged.txt", code=1).stderr
     full = run("judge", "log", "--out", "judged.json", "--to", "full", code=1).stderr

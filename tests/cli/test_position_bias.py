@@ -34,7 +34,7 @@ def test_position_bias_is_that_of_the_library(run, store):
 def test_a_file_without_clicks_is_refused(run, tmp_path):
     pr.write_store(pr.mslr_shaped(3, n_documents=4), tmp_path / "judged.store")
     error = run("position-bias", tmp_path / "judged.store", code=1).stderr
-    assert "position bias needs the column 'place' and 'clicked'" in error
+    assert "position bias needs the columns 'place' and 'clicked'" in error
     assert (
         "--confidence must be between 0 and 1"
         in run("position-bias", tmp_path / "judged.store", "--confidence=2", code=1).stderr

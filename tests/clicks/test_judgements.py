@@ -307,7 +307,7 @@ def test_arguments_are_checked(settings, message):
 
 
 def test_a_stream_without_clicks_is_refused_by_the_names_of_its_columns():
-    with pytest.raises(ValueError, match="judging needs the column 'place' and 'clicked' and 'docid'"):
+    with pytest.raises(ValueError, match="judging needs the columns 'place', 'clicked' and 'docid'"):
         judge(pr.QueryStream.from_arrays([[1.0]], [1]), bias=[1.0])
 
 

@@ -110,7 +110,7 @@ def test_wrong_arguments_are_named(change, message):
 
 def test_wrong_streams_are_named():
     judged = pr.QueryStream.from_arrays([[1.0]], [1])
-    with pytest.raises(ValueError, match="needs the column 'place' and 'clicked'"):
+    with pytest.raises(ValueError, match="needs the columns 'place' and 'clicked'"):
         pr.clicks.position_bias(judged)
     with pytest.raises(ValueError, match="no document of the log was shown"):
         pr.clicks.position_bias(pr.QueryStream.from_arrays([[1.0]], place=[0], clicked=[0]))

@@ -100,6 +100,7 @@ def test_bad_input_writes_nothing(files):
         (["model.json", "--to", "python", "--set", "a=1"], "has no options"),
         (["test.txt", "--to", "python"], "model"),
         (["missing.json", "--to", "python"], "there is no file"),
+        (["model.json", "--to", "solr", "--set", "shift=of"], "'auto', a file or a stream: there is no file of"),
     ]:
         done = invoke("export", files / words[0], *words[1:], "--out", out)
         assert done.exit_code == 1

@@ -322,7 +322,7 @@ def test_a_log_that_tells_nothing_is_refused():
             pr.evaluate([bad, good], bare, measure)
     with pytest.raises(ValueError, match=r"preferences needs clicks, and none counts; impressions used: "):
         pr.evaluate([bad, good], without_grades(log, clicked=np.zeros(log.n_documents)))
-    with pytest.raises(ValueError, match="clicks@1 needs the column 'place' and 'clicked'"):
+    with pytest.raises(ValueError, match="clicks@1 needs the columns 'place' and 'clicked'"):
         pr.evaluate([bad, good], pr.mslr_shaped(5, n_features=4), "clicks@1")
 
 

@@ -297,7 +297,7 @@ def test_logs_without_grades_on_shards_and_in_traces(tmp_path):
     assert len(pr.Trace.load(tmp_path / "trace.npz")) == 100
     with pytest.raises(ValueError, match="there is nothing to plot"):
         trace.plot(tmp_path / "trace.svg")
-    with pytest.raises(ValueError, match="clicks needs the column 'place' and 'clicked'"):
+    with pytest.raises(ValueError, match="clicks needs the columns 'place' and 'clicked'"):
         pr.ClickPerceptron().fit(np.eye(3), [0, 1, 0])
 
 

@@ -76,13 +76,13 @@ def learn_hybrid(
 ) -> HybridResult:
     """Learn the weights of a hybrid query's clauses, and decide if they may replace those in use.
 
-    A random part of the queries is held out to evaluate the weights; these are exported.
+    Weights are learned from some queries, evaluated on a random part that is held out, and exported.
 
     Parameters
     ----------
     stream : QueryStream
-        All documents that a clause returned, those not judged with grade 0; a feature per clause, in the order of the
-        query: its score, NaN for documents that it did not return.
+        All documents that a clause returned, with grade 0 if nobody has judged them; a feature per clause, in the order
+        of the query: its score, NaN for documents that it did not return.
     scores : HybridScores, optional
         Engine and normalization; by default those of `current`, or min_max by OpenSearch.
     current : path, optional

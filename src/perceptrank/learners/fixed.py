@@ -30,7 +30,7 @@ class FixedRanker(Learner):
         vector with one for each feature after the transforms. By name, features are found wherever the data has them.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first; they do not learn either. With weights by feature, they must multiply
-        features by fixed numbers, as a frozen standardizer does; scores are those without it, up to a constant.
+        features by fixed numbers, as a frozen standardizer does; scores are those without them, up to a constant.
 
     Examples
     --------

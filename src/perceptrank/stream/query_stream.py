@@ -718,12 +718,13 @@ def _check_judged(columns: Mapping[str, Any]) -> None:
 
 def missing_columns(stream: QueryStream, needing: str, names: Sequence[str]) -> ValueError:
     """Return the error for a stream without columns that something needs."""
-    missing = " and ".join(repr(name) for name in names if name not in stream.columns)
+    *others, last = [repr(name) for name in names if name not in stream.columns]
+    missing = f"columns {', '.join(others)} and {last}" if others else f"column {last}"
     has, advice = ", ".join(stream.columns), ""
     if RELEVANCE in names and RELEVANCE not in stream.columns and CLICKED in stream.columns:
         ways = "the learner clicks learns from them, and `clicks.judgements` makes judgements of them"
         advice = f"; clicks are not grades: {ways}"
-    return ValueError(f"{needing} needs the column {missing}, and the stream has only {has}{advice}")
+    return ValueError(f"{needing} needs the {missing}, and the stream has only {has}{advice}")
 
 
 def _in_order(name: str, values: Any, rows: Ints, n_queries: int) -> Any:

@@ -57,7 +57,9 @@ class ClickOptions:
     ] = None
     examination: Annotated[
         str | None,
-        typer.Option(metavar="SHARES", help="How often --clicks position-based looks at places: 1,0.6,… (1/place)."),
+        typer.Option(
+            metavar="SHARES", help="How often position-based users look at places: 1,0.6,…; by default 1/place."
+        ),
     ] = None
     shown_only: Annotated[bool, typer.Option("--shown-only", help="Leave out documents that are not shown.")] = False
 

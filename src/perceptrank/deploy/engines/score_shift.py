@@ -93,7 +93,10 @@ def _score(shift: Any, target: str, model: Any, function: RankingFunction) -> It
 
 def _parts(source: Any, rule: str, function: RankingFunction) -> Iterator[QueryStream]:
     if isinstance(source, (str, os.PathLike)):
-        letor: dict[str, Any] = {"n_features": len(function.names)} if format_of(source) == "letor" else {}
+        try:
+            letor: dict[str, Any] = {"n_features": len(function.names)} if format_of(source) == "letor" else {}
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{rule} a file or a stream: {error}") from None
         source = open_sources([source], **letor)
     if not isinstance(source, (QueryStream, Iterable)) or isinstance(source, bytes):
         raise ValueError(f"{rule} a file or a stream, got {source!r}")

@@ -86,10 +86,9 @@ class WithTrees(StepWrapper):
     def _own_transform(self) -> list[Transform]:
         trees = Trees(self.n_trees, self.memory, self.first_fit, self.seed)
         own = make_transforms(self._copy._own_transform())
-        first = (
-            1 if own and (own[0].accepts_missing or own[0].adds) else 0
-        )  # it fills in missing values, or adds a score
-        return [*own[:first], trees, *own[first:]]
+        # What fills in missing values, or adds a score, stays first.
+        first = [each for each in own[:1] if each.accepts_missing or each.adds]
+        return [*first, trees, *own[len(first) :]]
 
     def _configured(self, model: Model | None = None) -> Model:
         if model is None:
