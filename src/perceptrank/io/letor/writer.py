@@ -84,10 +84,11 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
         for block in as_blocks(stream, required=True):
             if first is None:
                 first = block
-                for feature, name in enumerate(block.feature_names or (), base):
+                names = block.feature_names or ()
+                for name in names:
                     if _LINE_BREAK.search(name) or name != name.strip(_BLANKS):
                         raise ValueError(f"a feature name must be one line without spaces around it, got {name!r}")
-                    file.write(f"#{feature}:{name}\n".encode())
+                file.write("".join(f"#{feature}:{name}\n" for feature, name in enumerate(names, base)).encode())
             elif block.n_features != first.n_features:
                 raise ValueError(
                     f"blocks must have the same features, got {first.n_features} and then {block.n_features}"

@@ -247,6 +247,7 @@ class DelimitedTable:
     def _parse_texts(self, chunk: Chunk, names: list[str]) -> Any:
         """Parse columns as texts, by polars; all of them, or it would take rows that are too long."""
         pl = import_polars()
+        reason = ""
         try:
             frame = pl.read_csv(
                 chunk.text,
@@ -255,10 +256,11 @@ class DelimitedTable:
                 quote_char='"' if self._quoted else None,
             )
         except (pl.exceptions.PolarsError, OverflowError) as error:
+            reason = str(error).split("\n")[0][:200] or repr(error)
+        if reason:
             for _ in self._whole_records(chunk):
                 pass  # which raises for the first row that is too long
-            reason = str(error).split("\n")[0][:200]
-            raise FileFormatError(self.path, f", lines from {chunk.line + 1} on: {reason}") from None
+            raise FileFormatError(self.path, f", lines from {chunk.line + 1} on: {reason}")
         frame.columns = self.header
         return frame.select(names)
 
