@@ -110,11 +110,13 @@ def open_sources(
     report: Callable[[Any], object] | None = None,
     names: tuple[str, ...] | None = None,
     unjudged: str = "skip",
+    judged: bool = True,
     **letor: Any,
 ) -> Blocks:
     """Open files of one format, lazily or, if `whole`, in memory; raise `ValueError` if an option does not apply.
 
     `columns` names those of Parquet files and tables, `names` features to read of Parquet files that have them all.
+    Tables and Parquet files need no grades if they are not `judged`.
     The rest is as for `read_letor`, `read_parquet` and `read_table`.
     """
     kinds = {"table" if feature_paths else format_of(source) for source in sources}
@@ -137,7 +139,8 @@ def open_sources(
     if kind == "table":
         from perceptrank.io.tables.reader import read_table, scan_table
 
-        settings: dict[str, Any] = {"missing": missing, "report": report, "progress": progress} | precision | columns
+        settings: dict[str, Any] = {"missing": missing, "judged": judged, "report": report, "progress": progress}
+        settings |= precision | columns
         if unjudged != "skip":
             settings["unjudged"] = unjudged
         tables: list[Any] = list(sources)
@@ -149,7 +152,8 @@ def open_sources(
 
         if names and "features" not in columns and set(names) <= set(column_names(paths[0])):
             columns = columns | {"features": list(names)}
-        return (read_parquet if whole else scan_parquet)(paths, comments=comments, missing=missing, **columns)
+        read_rows = read_parquet if whole else scan_parquet
+        return read_rows(paths, comments=comments, missing=missing, judged=judged, **columns)
     if missing == "zero":
         raise ValueError(f"`missing={missing!r}`: a store has what was written to it")
     from perceptrank.io.store import open_store

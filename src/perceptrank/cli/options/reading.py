@@ -20,12 +20,14 @@ _ROLES = ("qid", "docid", "relevance", "weight", "feature")
 class Reading(Dialect):
     """Files to read and their options; `whole` groups documents of a query that are not adjacent.
 
+    Documents of tables and Parquet files need no grades if they are not `judged`.
     `quiet` is for reading once more: columns and what is left out are not reported again.
     """
 
     files: Files
     comments: bool = False
     whole: bool = False
+    judged: bool = True
     quiet: bool = False
 
     def blocks(
@@ -71,6 +73,7 @@ class Reading(Dialect):
             progress=bar,
             report=self.report,
             names=names,
+            judged=self.judged,
             **self.options(),
         )
 
