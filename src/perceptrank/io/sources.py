@@ -9,7 +9,7 @@ from perceptrank.io.compression import SUFFIXES
 from perceptrank.io.letor.reader import read_letor, scan_letor
 from perceptrank.io.paths import Source, find_files, is_address, is_parquet, is_rereadable, is_store
 from perceptrank.stream.blocks import Blocks
-from perceptrank.stream.columns import CLICKED, PLACE
+from perceptrank.stream.columns import CLICKED, PLACE, RELEVANCE
 from perceptrank.stream.query_stream import QueryStream
 
 if TYPE_CHECKING:
@@ -77,6 +77,17 @@ def holds_impressions(file: str) -> bool:
     from perceptrank.io.parquet_columns import column_names
 
     return {PLACE, CLICKED} <= set(column_names(file))
+
+
+def holds_clicks(file: str) -> bool:
+    """Tell if a file is a table with places and clicks, but no grades: a log of clicks."""
+    if file == "-" or is_address(file) or format_of(file) != "table":
+        return False
+    from perceptrank.io.tables.columns import Wanted
+    from perceptrank.io.tables.reader import open_table
+
+    roles = open_table(str(find_files(file)[0]), Wanted({}, required=frozenset(), with_features=False)).columns.roles
+    return {PLACE, CLICKED} <= roles.keys() and RELEVANCE not in roles
 
 
 def format_for(path: str) -> Literal["csv", "store", "parquet", "letor"]:

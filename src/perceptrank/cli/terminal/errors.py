@@ -18,6 +18,7 @@ _options: ContextVar[Mapping[str, Any]] = ContextVar("options of the running com
 _COLUMNS = {"qid", "docid", "relevance", "weight", "features"}  # that --column names
 _CODE = re.compile(r"`(?P<name>[\w.]+)(?:=(?P<value>[^`]*))?`")
 _FUNCTIONS = {
+    "read_clicks": "convert --clicks",
     "read_letor": "convert --group",
     "read_parquet": "convert --group",
     "read_table": "convert --group",
