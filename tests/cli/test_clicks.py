@@ -119,3 +119,20 @@ def test_click_learners_on_the_command_line(run, tmp_path):
     run("learn", "random.parquet", "--algorithm", "clicks", *kept, "--checkpoint", "100")
     done = run("learn", "random.parquet", "--algorithm", "clicks", *kept, "--resume")
     assert "nothing is left to do" in done.stderr
+
+
+def test_a_table_of_impressions_is_read_as_a_log_without_being_told(run):
+    rows = "qid,docid,place,clicked\ni1,a,1,0\ni1,b,2,1\ni2,b,1,0\n"
+    with open("log.csv", "w") as file:
+        file.write(rows)
+    run("convert", "log.csv", "log.store")
+    log = pr.open_store("log.store")
+    assert log.place.tolist() == [1, 2, 1]
+    assert log.clicked.tolist() == [0, 1, 0]
+    assert "clicks are not grades: the learner clicks learns from them" in run("learn", "log.csv", code=1).stderr
+    refused = run("learn", "log.csv", "--algorithm", "clicks", code=1).stderr
+    assert "clicks needs features, and the stream has none: --features names a table that has them" in refused
+    refused = run("bound", "log.csv", code=1).stderr
+    assert "Places and clicks make it a log of clicks, which are not grades: convert --clicks reads it" in refused
+    with pytest.raises(pr.FormatError, match=r"a log of clicks, which are not grades: `read_clicks` reads it"):
+        pr.read_table("log.csv")

@@ -193,3 +193,33 @@ def test_columns_of_parquet_that_a_model_does_not_know_may_be_text(run, folder):
     assert "rank" in run("parity", "m.json", "other.parquet", "--to", "onnx").stdout
     run("learn", "other.parquet", "--from", "m.json", "--save", "n.json")
     assert "columns of text are no features: category" in run("learn", "other.parquet").stderr
+
+
+def test_documents_without_grades_are_ranked_and_explained_but_not_learned(run, folder):
+    run("learn", "one.csv", "--float64", "--save", "model.json")
+    expected = run("rank", "model.json", "one.csv", "--float64", "--json").stdout
+    graded = pl.read_csv("one.csv")
+    frame = graded.drop("Rating")
+    frame.write_csv("new.csv")
+    frame.write_csv("new.tsv", separator="\t")
+    frame.write_ndjson("new.jsonl")
+    frame.rename({"Query Text": "qid", "Doc ID": "docid"}).write_parquet("new.parquet")
+    frame.select("Query Text", "Doc ID").write_csv("list.csv")
+    half = graded.with_columns(pl.when(pl.int_range(pl.len()) % 3 == 0).then("Rating").alias("Rating"))
+    half.write_csv("half.csv")
+    half.rename({"Query Text": "qid", "Doc ID": "docid", "Rating": "relevance"}).write_parquet("half.parquet")
+    new = [["new.csv"], ["new.tsv"], ["new.jsonl"], ["list.csv", "--features", "features.jsonl"]]
+    for files in [*([*each, "--float64"] for each in [*new, ["half.csv"]]), ["new.parquet"], ["half.parquet"]]:
+        result = run("rank", "model.json", *files, "--json")
+        assert result.stdout == expected
+        assert "warning" not in result.stderr
+        shown = json.loads(run("show", "model.json", *files, "--query", "query-3", "--json").stdout)
+        assert {document["relevance"] for document in shown["query"]["documents"]} == {None}
+        head = run("show", "model.json", *files).stdout.split("query query-0")[1]
+        assert head.splitlines()[1].split() == ["rank", "document", "score", "contributions"]
+    for command in (["learn"], ["evaluate", "model.json"], ["rank", "model.json", "--qrels", "qrels.txt"]):
+        refused = run(*command, "new.csv", code=1).stderr
+        assert "new.csv has no column that is known to hold the grade of a row" in refused
+        assert "no column 'relevance'" in run(*command, "new.parquet", code=1).stderr
+    shown = json.loads(run("show", "model.json", "one.csv", "--float64", "--query", "query-3", "--json").stdout)
+    assert None not in {document["relevance"] for document in shown["query"]["documents"]}

@@ -735,3 +735,21 @@ def test_responses_that_are_cut_off(tmp_path):
         pr.FormatError, match=r"responses.json must be the answer to .*requests.ndjson, an object of JSON"
     ):
         pr.read_table(write(tmp_path, "j.csv", JUDGEMENTS), [requests, responses])
+
+
+def test_documents_to_be_ranked_need_no_grades(tmp_path):
+    some, none = tmp_path / "some.csv", tmp_path / "none.csv"
+    some.write_text("qid,docid,x,grade\n1,a,1,2\n1,b,2,\n")
+    none.write_text("qid,docid,x\n2,c,3\n")
+    frame = pl.DataFrame({"qid": [1, 2, 1], "x": [1.0, 3.0, 2.0]})
+    frame.write_parquet(tmp_path / "none.parquet")
+    frame.with_columns(relevance=pl.Series([0, None, 1])).write_parquet(tmp_path / "some.parquet")
+    whole = [pr.read_table([some, none], judged=False)]
+    whole += [pr.read_parquet(tmp_path / f"{name}.parquet", judged=False) for name in ("none", "some")]
+    for stream in [*whole, *pr.scan_table([some, none], judged=False)]:
+        assert stream.X.ravel().tolist() == [1, 2, 3]
+        assert "relevance" not in stream.columns
+        with pytest.raises(ValueError, match="listwise needs the column 'relevance'"):
+            pr.ListwisePerceptron().learn(stream)
+    none.write_text("qid,docid,x,grade\n2,c,3,1\n")
+    assert pr.read_table(none, judged=False).relevance.tolist() == [1]

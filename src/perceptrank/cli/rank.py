@@ -34,7 +34,8 @@ def rank(
 ) -> None:
     """Rank documents with a model, as a TREC run: query, Q0, document, rank, score, tag; or as JSON lines.
 
-    A document is called by its id, else by the first word of its comment, else by its number in the query.
+    A document is called by its id, else by the first word of its comment, else by its number in the query. Tables and
+    Parquet files need no grades, unless --qrels is to write them.
 
     Example: perceptrank rank model.json test.txt.gz --out run.txt --qrels qrels.txt
     """
@@ -50,7 +51,8 @@ def rank(
     with ExitStack() as stack, ProgressBar("ranking") as bar:
         file = standard_output() if out is None else stack.enter_context(replaced_file(out))
         judged = None if qrels is None else stack.enter_context(replaced_file(qrels))
-        for block in replace(reading, comments=True).blocks(bar, names=ranker.model.needed_names):
+        reading = replace(reading, comments=True, judged=qrels is not None)
+        for block in reading.blocks(bar, names=ranker.model.needed_names):
             names = document_names(block)
             if judged is not None or not as_json:
                 _check_for_trec(block, names)

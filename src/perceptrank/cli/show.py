@@ -49,7 +49,7 @@ def show(
     """Explain a model: weights in words and raw units, importance, signs, history, changes.
 
     With a file, importance is measured on its queries, and for one query it shows what each feature contributes to
-    its documents' scores; contributions add up exactly.
+    its documents' scores; contributions add up exactly. Tables and Parquet files need no grades.
 
     Example: perceptrank show model.json test.txt.gz --query 18219 --since old.json
     """
@@ -62,7 +62,7 @@ def show(
     blocks: Any = None
     with ProgressBar("reading") as bar:
         if queries.files:
-            blocks = replace(queries, comments=True).blocks(bar, names=needed_names(ranker, other))
+            blocks = replace(queries, comments=True, judged=False).blocks(bar, names=needed_names(ranker, other))
             blocks = _keeping(blocks, query, kept)
         explanation = pr.deploy.explain(ranker, blocks, since=other)
     if queries.files and not kept:

@@ -15,6 +15,7 @@ from perceptrank.stream.columns import (
     join_columns,
     split_columns,
     take_rows,
+    without_unknown_grades,
 )
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import QueryStream
@@ -129,7 +130,7 @@ class BlockAssembler:
         n_queries = len(self._starts) - (n_rows < self.n_rows)
         offsets: Ints = np.array([*self._starts[:n_queries], n_rows], dtype=np.int64)
         qids = as_id_array(self._qids[:n_queries])
-        taken = split_columns(take_rows(columns, slice(n_rows)), offsets, qids)
+        taken = split_columns(without_unknown_grades(take_rows(columns, slice(n_rows))), offsets, qids)
         stream = QueryStream._trusted(X[:n_rows], offsets, *taken, self.feature_names)
         rest = {name: concatenate_values([values[n_rows:]]) for name, values in columns.items()}
         left = Piece(concatenate_features([X[n_rows:]]), [], [], rest)

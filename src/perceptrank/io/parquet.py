@@ -18,7 +18,15 @@ from perceptrank.io.errors import FileFormatError, no_documents
 from perceptrank.io.parquet_columns import INDICES, METADATA, VALUES, Chosen, import_pyarrow, read_columns
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
-from perceptrank.stream.columns import OF_IMPRESSIONS, QID, RELEVANCE, join_columns, optional_columns
+from perceptrank.stream.columns import (
+    CLICKED,
+    OF_IMPRESSIONS,
+    QID,
+    RELEVANCE,
+    join_columns,
+    optional_columns,
+    without_unknown_grades,
+)
 from perceptrank.stream.frames import feature_columns
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
@@ -122,6 +130,7 @@ def scan_parquet(
     features: str | Sequence[str] | None = None,
     comments: bool = False,
     missing: Literal["error", "keep", "zero"] = "error",
+    judged: bool = True,
     max_bytes: int = BLOCK_BYTES,
 ) -> Scan:
     """Read Parquet files lazily, in re-iterable blocks of whole queries.
@@ -144,7 +153,7 @@ def scan_parquet(
     20
     """
     check_positive_whole("max_bytes", max_bytes)
-    files, columns = read_columns(paths, Chosen(qid, relevance, docid, weight, features, comments, missing))
+    files, columns = read_columns(paths, Chosen(qid, relevance, docid, weight, features, comments, missing, judged))
 
     def start() -> Iterator[QueryStream]:
         queries = BlockAssembler(max_bytes, columns.names)
@@ -172,6 +181,7 @@ def read_parquet(
     features: str | Sequence[str] | None = None,
     comments: bool = False,
     missing: Literal["error", "keep", "zero"] = "error",
+    judged: bool = True,
 ) -> QueryStream:
     """Read Parquet files into memory. This needs pyarrow (extra ``parquet``).
 
@@ -196,6 +206,8 @@ def read_parquet(
         Keep the column ``comment``, if there is one.
     missing : "error", "keep", or "zero"
         What to do with features that are null or NaN: refuse them, keep them as NaN, or take them for 0.
+    judged : bool
+        False to read documents to be ranked: they need no grades. A stream has grades only if all of its documents do.
 
     Raises
     ------
@@ -217,7 +229,7 @@ def read_parquet(
     >>> stream.n_features, stream.feature_names
     (2, ('f2', 'f5'))
     """
-    files, columns = read_columns(paths, Chosen(qid, relevance, docid, weight, features, comments, missing))
+    files, columns = read_columns(paths, Chosen(qid, relevance, docid, weight, features, comments, missing, judged))
     n_bytes = sum(columns.n_bytes(file) for file in files)
     if n_bytes > free_memory():
         raise MemoryError(
@@ -228,15 +240,18 @@ def read_parquet(
         raise no_documents(files)
     ids = as_id_array([qid for piece in pieces for qid in piece.qids])
     lengths = [np.diff([*piece.starts, len(piece.X)]) for piece in pieces]
-    values = join_columns([piece.columns for piece in pieces], [len(piece.X) for piece in pieces])
-    return QueryStream.from_arrays(
+    sizes = [len(piece.X) for piece in pieces]
+    values = without_unknown_grades(join_columns([piece.columns for piece in pieces], sizes))
+    is_bare = not judged and values.keys().isdisjoint((RELEVANCE, CLICKED))  # which no stream is made from
+    stream = QueryStream.from_arrays(
         concatenate_features([piece.X for piece in pieces]),
-        values.pop(RELEVANCE, None),
+        np.zeros(sum(sizes)) if is_bare else values.pop(RELEVANCE, None),
         qid=np.repeat(ids, np.concatenate(lengths)),
         feature_names=columns.names,
         columns=values,
         missing=missing,
     )
+    return stream._without_grades() if is_bare else stream
 
 
 def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:

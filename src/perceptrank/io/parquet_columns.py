@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.paths import PathLike, find_files, find_paths
-from perceptrank.kernels.arrays import Features
+from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.stream.columns import (
     CLICKED,
     COMMENT,
@@ -123,6 +124,7 @@ class Chosen(NamedTuple):
     features: str | Sequence[str] | None = None
     comments: bool = False
     missing: str = "error"
+    judged: bool = True
 
 
 def read_columns(paths: PathLike | Iterable[PathLike], chosen: Chosen) -> tuple[list[str], "Columns"]:
@@ -149,7 +151,7 @@ class Columns:
 
     def __init__(self, path: str, chosen: Chosen) -> None:
         pa, _ = import_pyarrow()
-        qid, relevance, docid, weight, features, comments, missing = chosen
+        qid, relevance, docid, weight, features, comments, missing, judged = chosen
         if features is not None:
             features = [features] if isinstance(features, str) else [*map(str, features)]
         with content_of(path):
@@ -158,7 +160,9 @@ class Columns:
             index = [] if described is None else list(described.get("index_columns", []))
             written, self._sparse_width, of_impressions = _read_metadata(schema)
         has_clicks = {PLACE, CLICKED} <= set(schema.names)
-        self._qid, self._relevance = qid, None if has_clicks and relevance not in schema.names else relevance
+        may_lack_grades = has_clicks or (not judged and relevance == RELEVANCE)
+        self._qid, self._judged = qid, judged
+        self._relevance = None if may_lack_grades and relevance not in schema.names else relevance
         self._width, self._keep_missing, self._zero_missing = 0, missing != "error", missing == "zero"
         free = set(schema.names) - {qid, relevance, *(features or ())}
         recognized = recognized_columns(free).keys() | (of_impressions & free)
@@ -253,6 +257,7 @@ class Columns:
                 columns = dict(zip(names, batch.select(names).columns, strict=True))
                 needed = set(names) - set(self.features if self._keep_missing and not self._is_list else ())
                 needed -= {column for name, column in self._columns.items() if find_column(name).may_be_missing}
+                needed -= set() if self._judged else {self._relevance}
                 for name, column in columns.items():
                     if column.null_count and name in needed:
                         row = first_row + column.is_null().to_pylist().index(True)
@@ -279,12 +284,22 @@ class Columns:
         starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
         values: dict[str, Values] = {}
         if self._relevance is not None:
-            values[RELEVANCE] = as_grades(columns[self._relevance].to_numpy(zero_copy_only=False), len(X))
+            values[RELEVANCE] = self._grades(columns[self._relevance].to_numpy(zero_copy_only=False))
+        elif not self._judged:
+            values[RELEVANCE] = np.full(len(X), np.nan)
         for name, chosen in self._columns.items():
             column = find_column(name)
             read = _as_texts(columns[chosen]) if column.is_text else columns[chosen].to_numpy(zero_copy_only=False)
             values[name] = column.convert(read, len(X), "document")
         return Piece(X, starts.tolist(), ids[starts].tolist(), values)
+
+    def _grades(self, values: npt.NDArray[Any]) -> Floats:
+        """Return valid grades; NaN for those that are missing, if they may be."""
+        if self._judged:
+            return as_grades(values, len(values))
+        grades = values.astype(np.float64)
+        is_unknown = np.isnan(grades)
+        return np.where(is_unknown, np.nan, as_grades(np.where(is_unknown, 0.0, grades), len(grades)))
 
     def n_bytes(self, path: str) -> int:
         """Return the size that the features of a file will have in memory, as far as its metadata tell."""

@@ -9,7 +9,7 @@ from perceptrank.io.compression import SUFFIXES
 from perceptrank.io.letor.reader import read_letor, scan_letor
 from perceptrank.io.paths import Source, find_files, is_address, is_parquet, is_rereadable, is_store
 from perceptrank.stream.blocks import Blocks
-from perceptrank.stream.columns import CLICKED, PLACE
+from perceptrank.stream.columns import CLICKED, PLACE, RELEVANCE
 from perceptrank.stream.query_stream import QueryStream
 
 if TYPE_CHECKING:
@@ -79,6 +79,17 @@ def holds_impressions(file: str) -> bool:
     return {PLACE, CLICKED} <= set(column_names(file))
 
 
+def holds_clicks(file: str) -> bool:
+    """Tell if a file is a table with places and clicks, but no grades: a log of clicks."""
+    if file == "-" or is_address(file) or format_of(file) != "table":
+        return False
+    from perceptrank.io.tables.columns import Wanted
+    from perceptrank.io.tables.reader import open_table
+
+    roles = open_table(str(find_files(file)[0]), Wanted({}, required=frozenset(), with_features=False)).columns.roles
+    return {PLACE, CLICKED} <= roles.keys() and RELEVANCE not in roles
+
+
 def format_for(path: str) -> Literal["csv", "store", "parquet", "letor"]:
     """Choose the format of a file or folder to write by its name."""
     suffix = Path(path).suffix
@@ -110,11 +121,13 @@ def open_sources(
     report: Callable[[Any], object] | None = None,
     names: tuple[str, ...] | None = None,
     unjudged: str = "skip",
+    judged: bool = True,
     **letor: Any,
 ) -> Blocks:
     """Open files of one format, lazily or, if `whole`, in memory; raise `ValueError` if an option does not apply.
 
     `columns` names those of Parquet files and tables, `names` features to read of Parquet files that have them all.
+    Tables and Parquet files need no grades if they are not `judged`.
     The rest is as for `read_letor`, `read_parquet` and `read_table`.
     """
     kinds = {"table" if feature_paths else format_of(source) for source in sources}
@@ -137,7 +150,8 @@ def open_sources(
     if kind == "table":
         from perceptrank.io.tables.reader import read_table, scan_table
 
-        settings: dict[str, Any] = {"missing": missing, "report": report, "progress": progress} | precision | columns
+        settings: dict[str, Any] = {"missing": missing, "judged": judged, "report": report, "progress": progress}
+        settings |= precision | columns
         if unjudged != "skip":
             settings["unjudged"] = unjudged
         tables: list[Any] = list(sources)
@@ -149,7 +163,8 @@ def open_sources(
 
         if names and "features" not in columns and set(names) <= set(column_names(paths[0])):
             columns = columns | {"features": list(names)}
-        return (read_parquet if whole else scan_parquet)(paths, comments=comments, missing=missing, **columns)
+        read_rows = read_parquet if whole else scan_parquet
+        return read_rows(paths, comments=comments, missing=missing, judged=judged, **columns)
     if missing == "zero":
         raise ValueError(f"`missing={missing!r}`: a store has what was written to it")
     from perceptrank.io.store import open_store

@@ -73,7 +73,8 @@ def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: 
     if recorded is None:
         recorded = [measure_of(learner)] if is_graded else []
     if not stream.n_features:
-        raise ValueError(f"{learner.name} needs features, and the stream has none")
+        advice = "`feature_paths=…` names a table that has them"
+        raise ValueError(f"{learner.name} needs features, and the stream has none: {advice}")
     model.check_features(stream.n_features, stream.feature_names)
     for measure in recorded:
         measure.check_grades(stream.relevance)

@@ -386,6 +386,13 @@ def concatenate_values(parts: Sequence[Any]) -> Values:
     return Texts.concatenate(parts) if isinstance(parts[0], Texts) else np.concatenate(parts)
 
 
+def without_unknown_grades(columns: dict[str, Values]) -> dict[str, Values]:
+    """Return columns without the grades if any of them is NaN: a stream has the grades of all documents, or none."""
+    if RELEVANCE in columns and _are_missing(np.asarray(columns[RELEVANCE])).any():
+        return {name: values for name, values in columns.items() if name != RELEVANCE}
+    return columns
+
+
 def take_rows(columns: Mapping[str, Values], rows: slice | Ints) -> dict[str, Values]:
     """Select rows of columns: views for a slice, else copies."""
     return {name: values[rows] for name, values in columns.items()}

@@ -218,6 +218,10 @@ class QueryStream:
         stream._set(X, offsets, documents, queries, feature_names)
         return stream
 
+    def _without_grades(self) -> QueryStream:
+        documents = {name: values for name, values in self._documents.items() if name != RELEVANCE}
+        return QueryStream._trusted(self.X, self.offsets, documents, self._queries, self.feature_names)
+
     @property
     def columns(self) -> Mapping[str, Values]:
         """All columns by name, such as ``qid``, ``relevance``, ``docid``, ``query_weight`` and ``clicked``."""

@@ -20,12 +20,14 @@ _ROLES = ("qid", "docid", "relevance", "weight", "feature")
 class Reading(Dialect):
     """Files to read and their options; `whole` groups documents of a query that are not adjacent.
 
+    Documents of tables and Parquet files need no grades if they are not `judged`.
     `quiet` is for reading once more: columns and what is left out are not reported again.
     """
 
     files: Files
     comments: bool = False
     whole: bool = False
+    judged: bool = True
     quiet: bool = False
 
     def blocks(
@@ -71,6 +73,7 @@ class Reading(Dialect):
             progress=bar,
             report=self.report,
             names=names,
+            judged=self.judged,
             **self.options(),
         )
 
@@ -130,8 +133,12 @@ class ClickReading(Reading, ClickLogs):
         return self if self.from_clicks or all(map(holds_impressions, self.files)) else replace(self, from_clicks=True)
 
     def opened(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None = None) -> "Blocks":
-        """Open logs of clicks, or files as others do."""
+        """Open logs of clicks, which tables with places and clicks but no grades are, or files as others do."""
+        from perceptrank.io.sources import holds_clicks
+
         if not self.from_clicks:
+            if "relevance" not in self.column_names() and all(map(holds_clicks, self.files)):
+                return replace(self, from_clicks=True).opened(bar, names)
             return super().opened(bar, names)
         files = self.files[0] if len(self.files) == 1 else self.files  # an address is no list
         queries = self.queries[0] if self.queries and len(self.queries) == 1 else self.queries

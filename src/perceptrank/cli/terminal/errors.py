@@ -19,6 +19,7 @@ _COLUMNS = {"qid", "docid", "relevance", "weight", "features"}  # that --column 
 _OF_LOGS = {"kind", "impressions", "max_session_clicks", "since"}  # that --log sets
 _CODE = re.compile(r"`(?P<name>[\w.]+)(?:=(?P<value>[^`]*))?`")
 _FUNCTIONS = {
+    "read_clicks": "convert --clicks",
     "read_letor": "convert --group",
     "read_parquet": "convert --group",
     "read_table": "convert --group",

@@ -11,6 +11,7 @@ import numpy as np
 
 from perceptrank.deploy.explanation.terms import Products, Terms
 from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.columns import RELEVANCE
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.query_stream import QueryStream
 
@@ -46,8 +47,10 @@ class Contributions:
         Ids of the documents, in the order of the ranking; their numbers in the query, from 1 on, if they have none.
     places : array
         Their rows in the query.
-    relevance, scores : arrays of shape (documents,)
-        Their grades and scores.
+    relevance : array of shape (documents,), or None
+        Their grades; None if the stream has none.
+    scores : array of shape (documents,)
+        Their scores.
     features : tuple of str
         Names of the features that contribute to some document, first those that move documents apart the most.
     values : array of shape (documents, features)
@@ -59,7 +62,7 @@ class Contributions:
     qid: Any
     documents: tuple[str, ...]
     places: Ints
-    relevance: Floats
+    relevance: Floats | None
     scores: Floats
     features: tuple[str, ...]
     values: Floats
@@ -104,7 +107,7 @@ class Contributions:
         columns: dict[str, Any] = {
             "rank": np.arange(1, len(self) + 1),
             "document": list(self.documents),
-            "relevance": self.relevance,
+            **({} if self.relevance is None else {"relevance": self.relevance}),
             "score": self.scores,
         }
         for j, name in enumerate(self.features):
@@ -117,7 +120,7 @@ class Contributions:
             {
                 "rank": rank + 1,
                 "document": self.documents[rank],
-                "relevance": float(self.relevance[rank]),
+                "relevance": None if self.relevance is None else float(self.relevance[rank]),
                 "score": float(self.scores[rank]),
                 "contributions": dict(self.largest(rank)),
                 "rounding": self.rounding[rank].tolist(),
@@ -164,7 +167,8 @@ def contributions_of(terms: Terms, query: QueryStream) -> Contributions:
     names, qid = document_names(query), query.qids.tolist()[0]
     documents = tuple(names[place] for place in order.tolist())
     features = tuple(terms.features[j] for j in active.tolist())
-    return Contributions(qid, documents, order, query.relevance[order], scores, features, values, rounding)
+    relevance = query.relevance[order] if RELEVANCE in query.columns else None
+    return Contributions(qid, documents, order, relevance, scores, features, values, rounding)
 
 
 def _rounding(score: float, values: list[float]) -> list[float]:

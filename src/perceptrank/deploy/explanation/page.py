@@ -47,10 +47,12 @@ def query_html(query: "Contributions") -> str:
     rows: list[list[CardCell]] = []
     for rank in range(min(len(query), _DOCUMENTS)):
         values = query.values[rank].tolist()
-        row: list[CardCell] = [str(rank + 1), query.documents[rank], float(query.relevance[rank])]
+        row: list[CardCell] = [str(rank + 1), query.documents[rank]]
+        row += [] if query.relevance is None else [float(query.relevance[rank])]
         row += [float(query.scores[rank]), *values[: len(features)]]
         others = math.fsum([*values[len(features) :], *query.rounding[rank].tolist()])
         rows.append([*row, *([others] if rest else [])])
-    headings = ["", "document", "grade", "score", *features, *([f"{rest:,} more"] if rest else [])]
+    grade = [] if query.relevance is None else ["grade"]
+    headings = ["", "document", *grade, "score", *features, *([f"{rest:,} more"] if rest else [])]
     title = f"query {query.qid!s}: {len(query):,} documents"
     return card(title, ["what each feature contributes; contributions add up to the score"], headings, rows)

@@ -154,13 +154,12 @@ def edge_texts(curve: "Curve") -> list[str]:
 def query_text(query: Contributions, *, width: int = 80, documents: int = 10) -> str:
     """Return the contributions to the best documents of a query, in lines of at most so many characters."""
     shown = range(len(query))[:documents]
-    cells = [
-        [str(rank + 1) for rank in shown],
-        list(query.documents[:documents]),
-        list(map(number, query.relevance[:documents].tolist())),
-        list(map(number, query.scores[:documents].tolist())),
-    ]
-    lines = table(["rank", "document", "grade", "score"], cells, [True, False, True, True], width // 2)
+    columns = {"rank": [str(rank + 1) for rank in shown], "document": list(query.documents[:documents])}
+    if query.relevance is not None:
+        columns["grade"] = list(map(number, query.relevance[:documents].tolist()))
+    columns["score"] = list(map(number, query.scores[:documents].tolist()))
+    are_numbers = [name != "document" for name in columns]
+    lines = table(list(columns), list(columns.values()), are_numbers, width // 2)
     room = width - max(map(width_of, lines)) - len(GAP)
     contributions = ["contributions", *(_largest(query, rank, room) for rank in shown)]
     head = f"query {one_line(str(query.qid))}: {len(query):,} documents"

@@ -12,9 +12,11 @@ import numpy as np
 
 from perceptrank.io.errors import FileFormatError
 from perceptrank.stream.columns import (
+    CLICKED,
     COMMENT,
     DOCID,
     OF_IMPRESSIONS,
+    PLACE,
     WEIGHT,
     Column,
     declared,
@@ -157,7 +159,10 @@ def find_roles(
             roles[role] = name
         elif role in wanted.required:
             problem = f" has no column that is known to hold the {_WORDS[role]} of a row; it has {listed(names)}. "
-            raise FileFormatError(path, f"{problem}`{role}=…` names it")
+            advice = f"`{role}=…` names it"
+            if role == "relevance" and {PLACE, CLICKED} <= set(names):
+                advice = "Places and clicks make it a log of clicks, which are not grades: `read_clicks` reads it"
+            raise FileFormatError(path, f"{problem}{advice}")
     return roles, tuple(guessed)
 
 

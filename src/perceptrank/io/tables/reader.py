@@ -34,7 +34,15 @@ from perceptrank.io.tables.msearch import holds_requests, read_msearch
 from perceptrank.io.tables.rows import Rows, align, check_features, convert_column
 from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Scan
-from perceptrank.stream.columns import WEIGHT, Values, find_column, join_columns, split_columns, take_rows
+from perceptrank.stream.columns import (
+    WEIGHT,
+    Values,
+    find_column,
+    join_columns,
+    split_columns,
+    take_rows,
+    without_unknown_grades,
+)
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, MISSING, QueryStream
@@ -59,6 +67,7 @@ def read_table(
     features: str | Sequence[str] | None = None,
     missing: Missing = "error",
     unjudged: Literal["skip", "zero"] = "skip",
+    judged: bool = True,
     dtype: npt.DTypeLike = np.float32,
     report: Report | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -92,6 +101,8 @@ def read_table(
     unjudged : "skip" or "zero"
         Rows of features without a grade: leave them out, or let them have grade 0, if their query is judged, as scores
         that are normalized within a query need all of its documents.
+    judged : bool
+        False to read documents to be ranked: they need no grades. A stream has grades only if all of its documents do.
     dtype : float32 or float64
         Type of the features.
     report : callable, optional
@@ -130,7 +141,8 @@ def read_table(
     (QueryStream(2 queries, 3 documents, 1 features), ['shoes', 'hats'], ['a', 'b', 'c'])
     """
     roles = {"qid": qid, "docid": docid, "relevance": relevance, "weight": weight}
-    tables = Tables(paths, feature_paths, as_wanted(roles, features, dtype), missing, report, progress, unjudged)
+    wanted = as_wanted(roles, features, dtype)
+    tables = Tables(paths, feature_paths, wanted, missing, report, progress, unjudged, judged=judged)
     batches: Iterable[Rows] = tables.rows()
     if not tables.know_names:  # until all rows are read
         batches = list(map(forget_text, batches))
@@ -147,6 +159,7 @@ def scan_table(
     weight: str | None = None,
     features: str | Sequence[str] | None = None,
     missing: Missing = "error",
+    judged: bool = True,
     dtype: npt.DTypeLike = np.float32,
     report: Report | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -178,7 +191,8 @@ def scan_table(
     """
     check_positive_whole("max_bytes", max_bytes)
     roles = {"qid": qid, "docid": docid, "relevance": relevance, "weight": weight}
-    tables = Tables(paths, feature_paths, as_wanted(roles, features, dtype), missing, report, progress)
+    wanted = as_wanted(roles, features, dtype)
+    tables = Tables(paths, feature_paths, wanted, missing, report, progress, judged=judged)
     names = tables.find_names()
 
     def start() -> Iterator[QueryStream]:
@@ -228,7 +242,7 @@ def _collect(batches: Iterable[Rows], tables: Tables) -> QueryStream:
         sizes.append(len(X))
     n_rows = sum(sizes)
     X = values.finish().reshape(n_rows, -1)
-    joined = join_columns(columns, sizes)
+    joined = without_unknown_grades(join_columns(columns, sizes))
     order, offsets, ids = group_runs(as_id_array(qids), np.array([*starts, n_rows], dtype=np.int64))
     if order is not None:
         X, joined = X[order], take_rows(joined, order)
@@ -247,10 +261,12 @@ class Tables:
         report: Report | None,
         progress: Callable[[int, int], object] | None,
         unjudged: str = "skip",
+        *,
+        judged: bool = True,
     ) -> None:
         check_choice("missing", missing, MISSING)
         check_choice("unjudged", unjudged, ("skip", "zero"))
-        self._has_zeros = unjudged == "zero"
+        self._has_zeros, self._judged = unjudged == "zero", judged
         self.missing, self._progress, self.dtype = missing, progress, wanted.dtype
         files = find_paths(paths, "tables")
         feature_files = [] if feature_paths is None else find_paths(feature_paths, "tables")
@@ -261,7 +277,7 @@ class Tables:
         self._n_bytes = sum(map(os.path.getsize, self.files))
         is_joined = feature_paths is not None
         wanted = wanted._replace(is_shared=is_joined)
-        required = {"qid", "docid", "relevance"} if is_joined else {"qid", "relevance"}
+        required = {"qid", *(["docid"] if is_joined else []), *(["relevance"] if judged else [])}
         graded = wanted._replace(required=required, with_features=not is_joined)
         self._graded = [open_table(file, graded._replace(features=None) if is_joined else graded) for file in files]
         roles = {role: name for role, name in wanted.roles.items() if role != "relevance"}
@@ -339,14 +355,16 @@ class Tables:
             raise no_documents(self.files)
 
     def _graded_rows(self) -> Iterator[Rows]:
-        """Read the rows that have a grade, and, to be joined, a document."""
+        """Read the rows that have a grade, if they must, and, to be joined, a document."""
         names = _columns_of_queries(self._graded)
         for table in self._graded:
             for rows in self._read(table):
+                if "relevance" not in rows.columns:
+                    rows.columns["relevance"] = np.full(len(rows), np.nan)
                 grades = rows.columns["relevance"]
                 are_valid = ~((grades < 0) | np.isinf(grades))
-                rows.require(are_valid, table.columns.roles["relevance"], "a grade must be a number >= 0")
-                is_graded = ~np.isnan(grades)
+                rows.require(are_valid, table.columns.roles.get("relevance", ""), "a grade must be a number >= 0")
+                is_graded = ~np.isnan(grades) if self._judged else ~are_blank(rows)
                 no_query = _are_empty(rows.qids)
                 if self._has_zeros and not self._featured:
                     self._n_zeros += int((has_none := ~is_graded & ~no_query).sum())
@@ -458,7 +476,7 @@ class _Judgements:
             if number == len(self._grades):
                 self._grades.append(grade)
                 new.append(row)
-            elif self._grades[number] != grade:
+            elif self._grades[number] < grade or self._grades[number] > grade:
                 twice = f"is graded twice, {self._grades[number]:g} and {grade:g}"
                 raise FormatError(rows.path, rows.line(row), 1, f"document {key[1]!r} of query {key[0]!r} {twice}")
         self.n_repeated += len(rows) - len(new)
