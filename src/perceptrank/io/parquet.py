@@ -7,7 +7,7 @@ lists, or two of lists with the columns and the values of the non-zeros. Written
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -122,6 +122,7 @@ def scan_parquet(
     features: str | Sequence[str] | None = None,
     comments: bool = False,
     missing: Literal["error", "keep", "zero"] = "error",
+    progress: Callable[[int, int], object] | None = None,
     max_bytes: int = BLOCK_BYTES,
 ) -> Scan:
     """Read Parquet files lazily, in re-iterable blocks of whole queries.
@@ -147,9 +148,12 @@ def scan_parquet(
     files, columns = read_columns(paths, Chosen(qid, relevance, docid, weight, features, comments, missing))
 
     def start() -> Iterator[QueryStream]:
-        queries = BlockAssembler(max_bytes, columns.names)
+        queries, n_read = BlockAssembler(max_bytes, columns.names), 0
         for file in files:
             for first_row, piece in columns.pieces(file, max_bytes):
+                n_read += len(piece.X)
+                if progress is not None:
+                    progress(n_read, columns.n_rows)
                 try:
                     yield from queries.add(piece)
                 except RepeatedQueryError as error:
@@ -172,6 +176,7 @@ def read_parquet(
     features: str | Sequence[str] | None = None,
     comments: bool = False,
     missing: Literal["error", "keep", "zero"] = "error",
+    progress: Callable[[int, int], object] | None = None,
 ) -> QueryStream:
     """Read Parquet files into memory. This needs pyarrow (extra ``parquet``).
 
@@ -196,6 +201,8 @@ def read_parquet(
         Keep the column ``comment``, if there is one.
     missing : "error", "keep", or "zero"
         What to do with features that are null or NaN: refuse them, keep them as NaN, or take them for 0.
+    progress : callable, optional
+        Called with the number of rows read so far and in total.
 
     Raises
     ------
@@ -223,7 +230,13 @@ def read_parquet(
         raise MemoryError(
             f"the features take {n_bytes / 1e9:.1f} GB, more than is available; scan_parquet reads block by block"
         )
-    pieces = [piece for file in files for _, piece in columns.pieces(file, BLOCK_BYTES)]
+    pieces, n_read = [], 0
+    for file in files:
+        for _, piece in columns.pieces(file, BLOCK_BYTES):
+            pieces.append(piece)
+            n_read += len(piece.X)
+            if progress is not None:
+                progress(n_read, columns.n_rows)
     if not pieces:
         raise no_documents(files)
     ids = as_id_array([qid for piece in pieces for qid in piece.qids])
