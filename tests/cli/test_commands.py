@@ -13,6 +13,7 @@ import sys
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import ir_measures
 import numpy as np
@@ -24,6 +25,7 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import Commands, app
 from perceptrank.cli.making import parse_rates, parse_settings
+from perceptrank.cli.reproduce import _print_losses
 from perceptrank.cli.terminal.pace import Pace
 from perceptrank.cli.terminal.tables import ProgressBar, announce_compiling
 from perceptrank.stream.validation import ParameterError, check_positive
@@ -672,6 +674,15 @@ def test_what_is_warmed_up_is_not_compiled_again(files, tmp_path):
     for again in (["warm-up", "--json"], ["learn", str(tmp_path / "a.txt")]):
         result = subprocess.run([*command, *again], env=settings, capture_output=True, text=True, check=True)
         assert result.stderr == "0\n"
+
+
+def test_the_query_of_the_last_loss_is_called_one(capsys):
+    check = SimpleNamespace(losses=np.ones(2), second_half=np.zeros(2), last_losses=[88, 5], bounds=None)
+    check.contender = SimpleNamespace(label="slam")
+    simulated, source = SimpleNamespace(bound_checks=[check]), SimpleNamespace(n_rounds=1000)
+    stream = SimpleNamespace(simulated=simulated, trials=SimpleNamespace(source=source))
+    _print_losses(SimpleNamespace(streams=[stream]))
+    assert re.search(r"last loss at query .*\bslam\b.* 88 ", capsys.readouterr().out, re.S)
 
 
 def test_warm_up_says_what_it_did(run):
