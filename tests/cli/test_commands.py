@@ -694,6 +694,13 @@ def test_warm_up_says_what_it_did(run):
     assert "--algorithm must be one of" in run("warm-up", "--algorithm", "none", code=1).stderr
 
 
+def test_warm_up_fails_if_nothing_can_be_kept(run, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PERCEPTRANK_CACHE_DIR", str(tmp_path / "file"))
+    message = run("warm-up", code=1).stderr
+    assert message.startswith(f"error: compiled kernels cannot be kept: {tmp_path}/file/perceptrank cannot be")
+
+
 def test_compiling_is_said_once_and_on_a_terminal_only(tmp_path, monkeypatch, capsys):
     (tmp_path / "fresh.py").write_text(
         "from perceptrank.kernels.compiled import compiled\n"
