@@ -20,7 +20,9 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 .PHONY: demo check changed test lint types layers tests bounds engines deep bench docs paper proofs package fuzz clean
 
 demo: $(VENV)/user
+	@echo "Running the experiments: half a minute on two idle cores, a minute longer when they run first."
 	$(BIN)/perceptrank reproduce --out report $(if $(DATA),--data $(DATA))
+	@echo "The command perceptrank is $(BIN)/perceptrank here; try: $(BIN)/perceptrank --help"
 
 # Two jobs for two cores. Tests share one cache of compiled kernels, so they run in one process, in a fixed order: two
 # processes would compile most kernels twice.
@@ -102,6 +104,7 @@ fuzz: $(VENV)/dev
 
 # Extras of the commands that a demonstration goes on with: figures.
 $(VENV)/user: pyproject.toml
+	@echo "Installing perceptrank and what it needs into $(VENV): about a minute."
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[plot]'
 	touch $@

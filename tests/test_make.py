@@ -70,6 +70,13 @@ def test_a_target_needs_what_it_installs(stamp, code, tmp_path):
     subprocess.run(process, cwd=ROOT, check=True, capture_output=True, text=True, timeout=600)
 
 
+def test_the_demonstration_says_how_long_it_takes_and_where_the_command_is():
+    command = ["make", "--dry-run", "--always-make", "demo"]
+    shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    order = "a minute", "pip install", "half a minute", "perceptrank reproduce", "perceptrank is .venv/bin/perceptrank"
+    assert re.search(".*".join(map(re.escape, order)), shown, re.S), shown
+
+
 def imported_by(file):
     """First names of the modules that a file imports, wherever it does."""
     for node in ast.walk(ast.parse(file.read_text())):

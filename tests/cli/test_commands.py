@@ -13,6 +13,7 @@ import sys
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import ir_measures
 import numpy as np
@@ -24,6 +25,8 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import Commands, app
 from perceptrank.cli.making import parse_rates, parse_settings
+from perceptrank.cli.reproduce import _print_losses
+from perceptrank.cli.terminal.pace import Pace
 from perceptrank.cli.terminal.tables import ProgressBar, announce_compiling
 from perceptrank.stream.validation import ParameterError, check_positive
 
@@ -462,6 +465,69 @@ def test_a_progress_bar_follows_what_there_is_to_do(monkeypatch):
     assert seen == [50, 100, 25]
 
 
+def test_a_slow_learner_gets_pieces_of_half_a_second(monkeypatch):
+    """A block may take minutes: progress is seen and Ctrl-C is heeded between its pieces."""
+    clock, told, sizes = [0.0], [], []
+    monkeypatch.setattr("perceptrank.cli.terminal.pace.time.monotonic", lambda: clock[0])
+    pace = Pace(lambda done, total: told.append(done / total))
+    stream = pr.separable(600, n_documents=10, n_features=5, seed=3).stream
+
+    def reading():
+        pace(300, 600)
+        yield stream[:300]
+        pace(600, 600)
+        yield stream[300:]
+
+    learner = pr.ListwisePerceptron()
+    for piece in pace.pieces(reading(), after=20):
+        learner.learn(piece)
+        clock[0] += 0.02 * len(piece)
+        sizes.append(len(piece))
+    assert sizes == [20, 100] + 7 * [25] + [5] + 12 * [25]  # the first as long as what is looked at for spreads
+    assert told[0] == 300 / 600  # by the reader, before there is a block
+    assert told[1:4] == [120 / 600, 145 / 600, 170 / 600]
+    assert told[1:] == sorted(told[1:])
+    assert told[-1] == 1
+    expected = pr.ListwisePerceptron()
+    expected.learn(stream)
+    assert learner.as_document() == expected.as_document()
+
+
+def test_a_fast_learner_gets_whole_blocks():
+    blocks = list(pr.separable(400, n_documents=10, n_features=5, seed=3).stream.blocks(20_000))
+    sizes = [len(piece) for piece in Pace(lambda *_: None).pieces(iter(blocks))]
+    assert len(blocks) > 2
+    assert sizes == [len(block) for block in blocks]
+
+
+@pytest.mark.parametrize("format", ["parquet", "store"])
+def test_learning_tells_how_far_it_is(run, tmp_path, monkeypatch, format):
+    monkeypatch.setattr("perceptrank.cli.terminal.tables._LINE_SECONDS", 0.0)
+    monkeypatch.setattr("perceptrank.cli.terminal.pace._SECONDS", 0.0)  # pieces of one query, after the first 1000 rows
+    stream = pr.separable(103, n_documents=10, n_features=5, seed=3).stream
+    path = tmp_path / f"big.{format}"
+    pr.write_parquet(stream, path) if format == "parquet" else pr.write_store(stream, path)
+    lines = run("learn", path).stderr.splitlines()
+    assert [line for line in lines if line.startswith("learning")][-3:] == [f"learning: {n} %" for n in (98, 99, 100)]
+
+
+def test_a_run_that_is_stopped_says_what_it_has_learned(run, files, monkeypatch):
+    learn = pr.ListwisePerceptron.learn
+    monkeypatch.setattr("perceptrank.cli.terminal.pace._FIRST_DOCUMENTS", 100)
+
+    def interrupted(self, stream, measures=None):
+        if self.n_queries >= allowed:
+            raise KeyboardInterrupt
+        return learn(self, stream, measures)
+
+    monkeypatch.setattr(pr.ListwisePerceptron, "learn", interrupted)
+    allowed = 0
+    assert "stopped before a query was learned from: nothing is saved" in run("learn", files, code=130).stderr
+    allowed = 1
+    message = run("learn", files, code=130).stderr
+    assert re.search(r"stopped after \d+ queries; not saved \(--save FILE\)", message)
+
+
 def test_help_groups_commands_and_options(run):
     main = run("--help").stdout
     assert (
@@ -610,6 +676,15 @@ def test_what_is_warmed_up_is_not_compiled_again(files, tmp_path):
         assert result.stderr == "0\n"
 
 
+def test_the_query_of_the_last_loss_is_called_one(capsys):
+    check = SimpleNamespace(losses=np.ones(2), second_half=np.zeros(2), last_losses=[88, 5], bounds=None)
+    check.contender = SimpleNamespace(label="slam")
+    simulated, source = SimpleNamespace(bound_checks=[check]), SimpleNamespace(n_rounds=1000)
+    stream = SimpleNamespace(simulated=simulated, trials=SimpleNamespace(source=source))
+    _print_losses(SimpleNamespace(streams=[stream]))
+    assert re.search(r"last loss at query .*\bslam\b.* 88 ", capsys.readouterr().out, re.S)
+
+
 def test_warm_up_says_what_it_did(run):
     printed = run("warm-up", "--algorithm", "bagging:perceptron", "--algorithm", "perceptron").stdout
     assert "bagging:perceptron" in printed
@@ -617,6 +692,13 @@ def test_warm_up_says_what_it_did(run):
     assert "cache: " in printed
     assert "not both" in run("warm-up", "--all", "--algorithm", "slam", code=1).stderr
     assert "--algorithm must be one of" in run("warm-up", "--algorithm", "none", code=1).stderr
+
+
+def test_warm_up_fails_if_nothing_can_be_kept(run, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PERCEPTRANK_CACHE_DIR", str(tmp_path / "file"))
+    message = run("warm-up", code=1).stderr
+    assert message.startswith(f"error: compiled kernels cannot be kept: {tmp_path}/file/perceptrank cannot be")
 
 
 def test_compiling_is_said_once_and_on_a_terminal_only(tmp_path, monkeypatch, capsys):

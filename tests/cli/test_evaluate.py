@@ -53,6 +53,9 @@ def test_queries_are_not_called_held_out(run, folder):
     for text in (result.stdout, (folder / "report.html").read_text()):
         assert "held-out" not in text
         assert "it is not checked whether a model has learned from them" in " ".join(text.split())
+    *_, verdict, note = result.stdout.splitlines()  # a line of its own, where a table's title is as narrow as the table
+    assert verdict.startswith("Yes: new.json may replace current.json")
+    assert note == "These queries may not be new: it is not checked whether a model has learned from them."
 
 
 def test_a_model_that_is_not_there_is_named(run, folder):

@@ -319,6 +319,20 @@ def test_large_and_fractional_ids(tmp_path):
         assert pr.read_parquet(path).qids.tolist() == kept
 
 
+def test_progress(tmp_path, monkeypatch):
+    monkeypatch.setattr("perceptrank.io.parquet_columns._READ_ROWS", 30)
+    stream = pr.mslr_shaped(40, n_documents=5, n_features=4)
+    pr.write_parquet(stream[:20], tmp_path / "a.parquet")
+    pr.write_parquet(stream[20:], tmp_path / "b.parquet")
+    steps = []
+    for read in (pr.read_parquet, lambda *args, **named: list(pr.scan_parquet(*args, **named))):
+        steps.clear()
+        read([tmp_path / "a.parquet", tmp_path / "b.parquet"], progress=lambda *step: steps.append(step))
+        assert steps[0] == (30, stream.n_documents)
+        assert steps[-1] == (stream.n_documents, stream.n_documents)
+        assert steps == sorted(steps)
+
+
 def test_small_blocks_are_put_together(tmp_path):
     blocks = pr.separable_blocks(300, queries_per_block=1).blocks
     pr.write_parquet(blocks, tmp_path / "s.parquet")

@@ -190,9 +190,9 @@ class HeldOut:
 
         others = ", ".join(model for model in self._shares if model not in self.sure())
         if not (known := ", ".join(self.sure())):
-            return NOT_CHECKED
+            return f"These queries may not be new: {NOT_CHECKED}."
         unknown = f"; it is not checked whether {others} has learned from them" if others else ""
-        return f"held out by {known}{unknown}"
+        return f"These queries were held out by {known}{unknown}."
 
 
 _MOST_SLICES = 20
@@ -204,7 +204,7 @@ def exit_code(answer: str) -> int:
 
 
 def show_decision(result: "pr.Evaluation", note: str, *, by: str | None, n_worst: int) -> None:
-    """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
+    """Print means, differences, slices, the queries that lost most, and last, where it is seen, verdict and note."""
     from perceptrank.evaluation.off_policy import describe_policies
 
     percent = f"{result.confidence * 100:g}% interval"
@@ -212,7 +212,7 @@ def show_decision(result: "pr.Evaluation", note: str, *, by: str | None, n_worst
         {"model": name} | {str(measure): plain(result.mean(name, measure)) for measure in result.measures}
         for name in result.traces
     ]
-    print_rows(means, f"{len(result.traces)} models on {len(result):,} {result.unit}; {note}")
+    print_rows(means, f"{len(result.traces)} models on {len(result):,} {result.unit}")
     if result.policies:
         say(describe_policies(result.policies).capitalize())
     rows = []
@@ -226,6 +226,7 @@ def show_decision(result: "pr.Evaluation", note: str, *, by: str | None, n_worst
     for name in result.challengers if n_worst else ():
         _show_worst(result, name, n_worst)
     say(result.verdict)
+    say(note)
 
 
 def _columns(difference: "pr.Difference", percent: str) -> dict[str, Any]:

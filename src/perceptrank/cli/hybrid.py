@@ -95,7 +95,7 @@ def hybrid(
         now = result.current
         rows = [{"clause": name, "current": now[name], "learned": new} for name, new in result.weights.items()]
         print_rows(rows, f"Weights learned from {result.learned:,} queries")
-        show_decision(result.evaluation, "held out, not learned from", by=None, n_worst=0)
+        show_decision(result.evaluation, "These queries were held out, not learned from.", by=None, n_worst=0)
         same = f"the same order in {result.parity.same:,} of {result.parity.queries:,} queries"
         say(f"{out}: {scores.engine}, {scores.normalization}; {same}, {result.parity.engine}")
         if result.parity.reversed:

@@ -17,6 +17,7 @@ from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import ClickReading, Reading
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.runs import Run, fingerprint_of_source
+from perceptrank.cli.terminal.pace import Pace
 from perceptrank.cli.terminal.streams import complain, say
 from perceptrank.cli.terminal.tables import ProgressBar, plain, show
 
@@ -140,9 +141,10 @@ def learn(
     measures = parse_all(record or DEFAULT_RECORD)
     only = (lambda block: ~held_out(block, hold_out)) if hold_out else None
     bar = ProgressBar("learning")
+    pace = Pace(bar)
     ahead, all_blocks = None, None
     if not sharing.is_used and library_of_trees(keeping.start_from):
-        ahead, all_blocks = look_ahead(reading.blocks(bar, every=keeping.checkpoint, only=only))
+        ahead, all_blocks = look_ahead(reading.blocks(pace, every=keeping.checkpoint, only=only))
     incumbent = None
     if keeping.start_from is not None:
         incumbent = read_incumbent(keeping.start_from, may_learn=algorithm is None, ahead=ahead)
@@ -165,8 +167,8 @@ def learn(
     with bar:
         try:
             names = learner.model.needed_names
-            blocks = all_blocks or reading.blocks(bar, every=keeping.checkpoint, names=names, only=only)
-            for block in run.rest(blocks, keeping.save):
+            blocks = all_blocks or reading.blocks(pace, every=keeping.checkpoint, names=names, only=only)
+            for block in run.rest(pace.pieces(blocks, after=run.position), keeping.save):
                 if not takes_clicks(learner):
                     traces.append(learner.learn(block, measures))
                 else:
@@ -185,7 +187,11 @@ def learn(
                 if keeping.checkpoint and (learner.n_queries - run.first) % keeping.checkpoint == 0:
                     keeping.keep(learner, run, traces)
         except KeyboardInterrupt:
-            if keeping.save is not None and learner.n_queries > first:
+            if learner.n_queries == first:
+                complain("stopped before a query was learned from: nothing is saved")
+            elif keeping.save is None:
+                complain(f"stopped after {learner.n_queries - first:,} queries; not saved (--save FILE)")
+            else:
                 keeping.keep(learner, run, traces)
                 done = f"{learner.n_queries - run.first:,} queries of these files"
                 complain(f"stopped after {done}; the same command with --resume goes on from there")

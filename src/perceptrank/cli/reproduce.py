@@ -97,7 +97,7 @@ def _print_losses(result: "Reproduction") -> None:
             "learner": check.contender.label,
             "loss": float(check.losses.max()),
             "2nd half": float(check.second_half.max()),
-            "last loss": max(check.last_losses),
+            "last loss at query": max(check.last_losses),
             "bound": None if check.bounds is None else round(min(check.bounds)),
         }
         for check in simulated.bound_checks

@@ -3,6 +3,7 @@
 import io
 import tempfile
 import time
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +36,7 @@ def warm_up(
     """
     import numpy as np
 
-    from perceptrank.kernels.cache_folder import cache_state
+    from perceptrank.kernels.cache_folder import CacheWarning, cache_state, reasons_uncached
     from perceptrank.kernels.compiled import on_compile
     from perceptrank.learners.learning import policies_of, takes_clicks
 
@@ -44,12 +45,22 @@ def warm_up(
         raise ValueError("give --all or --algorithm, not both")
     names = sorted(pr.algorithms()) if everything else list(dict.fromkeys(algorithm or ["listwise"]))
     learners = {name: make_learner(name, {}) for name in names}
+    state, n_before = cache_state(), len(reasons_uncached())
+
+    def check_kept() -> None:
+        """Raise at once if what is compiled is lost with this process."""
+        if reasons := [state.reason] if state.folder is None else reasons_uncached()[n_before:]:
+            raise ValueError(f"compiled kernels cannot be kept: {reasons[0]}")
+
+    check_kept()
+    warnings.simplefilter("ignore", CacheWarning)  # it becomes an error
     compiled: list[str] = []
     stop = on_compile(compiled.append)
     start = time.perf_counter()
     rows = []
     try:
         pr.read_letor(io.BytesIO(_LETOR))
+        check_kept()
         with tempfile.TemporaryDirectory() as parent:
             (table := Path(parent, "table.csv")).write_text(_TABLE)
             pr.read_table(table)
@@ -69,13 +80,13 @@ def warm_up(
 
                 for started in (make_learner(name, {}), learner):
                     warm_up_service(Current.of(started))
+            check_kept()
             seconds = round(time.perf_counter() - begin, 3)
             rows.append({"algorithm": name, "compiled": len(compiled) - before, "seconds": seconds})
     finally:
         stop()
     seconds = round(time.perf_counter() - start, 3)
-    folder = cache_state().folder
-    extra = {"kernels": compiled, "seconds": seconds, "cache": None if folder is None else str(folder)}
+    extra = {"kernels": compiled, "seconds": seconds, "cache": str(state.folder)}
     show(rows, title=f"{len(compiled)} kernels compiled in {seconds:.1f} s", as_json=as_json, extra=extra)
     if not as_json:
-        print("not cached: no cache folder can be used" if folder is None else f"cache: {folder}")
+        print(f"cache: {state.folder}")

@@ -7,7 +7,7 @@ lists, or two of lists with the columns and the values of the non-zeros. Written
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -131,6 +131,7 @@ def scan_parquet(
     comments: bool = False,
     missing: Literal["error", "keep", "zero"] = "error",
     judged: bool = True,
+    progress: Callable[[int, int], object] | None = None,
     max_bytes: int = BLOCK_BYTES,
 ) -> Scan:
     """Read Parquet files lazily, in re-iterable blocks of whole queries.
@@ -156,9 +157,12 @@ def scan_parquet(
     files, columns = read_columns(paths, Chosen(qid, relevance, docid, weight, features, comments, missing, judged))
 
     def start() -> Iterator[QueryStream]:
-        queries = BlockAssembler(max_bytes, columns.names)
+        queries, n_read = BlockAssembler(max_bytes, columns.names), 0
         for file in files:
             for first_row, piece in columns.pieces(file, max_bytes):
+                n_read += len(piece.X)
+                if progress is not None:
+                    progress(n_read, columns.n_rows)
                 try:
                     yield from queries.add(piece)
                 except RepeatedQueryError as error:
@@ -182,6 +186,7 @@ def read_parquet(
     comments: bool = False,
     missing: Literal["error", "keep", "zero"] = "error",
     judged: bool = True,
+    progress: Callable[[int, int], object] | None = None,
 ) -> QueryStream:
     """Read Parquet files into memory. This needs pyarrow (extra ``parquet``).
 
@@ -208,6 +213,8 @@ def read_parquet(
         What to do with features that are null or NaN: refuse them, keep them as NaN, or take them for 0.
     judged : bool
         False to read documents to be ranked: they need no grades. A stream has grades only if all of its documents do.
+    progress : callable, optional
+        Called with the number of rows read so far and in total.
 
     Raises
     ------
@@ -235,7 +242,13 @@ def read_parquet(
         raise MemoryError(
             f"the features take {n_bytes / 1e9:.1f} GB, more than is available; scan_parquet reads block by block"
         )
-    pieces = [piece for file in files for _, piece in columns.pieces(file, BLOCK_BYTES)]
+    pieces, n_read = [], 0
+    for file in files:
+        for _, piece in columns.pieces(file, BLOCK_BYTES):
+            pieces.append(piece)
+            n_read += len(piece.X)
+            if progress is not None:
+                progress(n_read, columns.n_rows)
     if not pieces:
         raise no_documents(files)
     ids = as_id_array([qid for piece in pieces for qid in piece.qids])

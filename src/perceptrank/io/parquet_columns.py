@@ -139,6 +139,7 @@ def read_columns(paths: PathLike | Iterable[PathLike], chosen: Chosen) -> tuple[
             warnings.warn(f"{file}: columns of text are no features: {', '.join(columns.texts)}", stacklevel=3)
             break
     each[0].dtype = np.result_type(*(columns.dtype for columns in each))
+    each[0].n_rows = sum(columns.n_rows for columns in each)
     return files, each[0]
 
 
@@ -146,7 +147,8 @@ class Columns:
     """The columns of a Parquet file that make up a stream, and their conversion to arrays.
 
     `features` are the feature columns, or the one or two columns of lists; `texts` are columns of text, which are no
-    features by default. `dtype` is float32 if it holds all features exactly, else float64.
+    features by default. `dtype` is float32 if it holds all features exactly, else float64. `n_rows` is the number of
+    rows, of the first of several files those of all.
     """
 
     def __init__(self, path: str, chosen: Chosen) -> None:
@@ -155,7 +157,8 @@ class Columns:
         if features is not None:
             features = [features] if isinstance(features, str) else [*map(str, features)]
         with content_of(path):
-            schema = open_parquet(path).schema_arrow
+            file = open_parquet(path)
+            schema, self.n_rows = file.schema_arrow, int(file.metadata.num_rows)
             described = schema.pandas_metadata
             index = [] if described is None else list(described.get("index_columns", []))
             written, self._sparse_width, of_impressions = _read_metadata(schema)

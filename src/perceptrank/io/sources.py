@@ -164,7 +164,7 @@ def open_sources(
         if names and "features" not in columns and set(names) <= set(column_names(paths[0])):
             columns = columns | {"features": list(names)}
         read_rows = read_parquet if whole else scan_parquet
-        return read_rows(paths, comments=comments, missing=missing, judged=judged, **columns)
+        return read_rows(paths, comments=comments, missing=missing, judged=judged, progress=progress, **columns)
     if missing == "zero":
         raise ValueError(f"`missing={missing!r}`: a store has what was written to it")
     from perceptrank.io.store import open_store

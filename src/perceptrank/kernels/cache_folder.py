@@ -56,6 +56,11 @@ def warn_uncached(reason: str) -> None:
         warnings.warn(message, CacheWarning, stacklevel=2)
 
 
+def reasons_uncached() -> list[str]:
+    """Return why kernels of this process were not kept or not loaded, in the order in which that was noticed."""
+    return list(_reasons)
+
+
 def make_folder(folder: Path) -> None:
     """Make the folder and its parents, writable by nobody else whatever the umask, and check it again."""
     for place in [*reversed(folder.parents), folder]:

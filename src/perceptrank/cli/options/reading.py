@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import perceptrank as pr
@@ -44,23 +43,23 @@ class Reading(Dialect):
         are those of these names, in this order; other features are skipped, with a warning. `only` tells which queries
         of a block are wanted.
         """
-        from perceptrank.io.paths import is_store
         from perceptrank.io.sources import adapt_block
 
         stream = self.opened(bar, names)
-        # Other readers tell the bar themselves.
-        n_documents = stream.n_documents if isinstance(stream, pr.QueryStream) and is_store(Path(self.files[0])) else 0
+        # Readers tell the bar themselves how far they are; what is open or in memory is counted here.
+        parts = [stream] if isinstance(stream, pr.QueryStream) else stream if isinstance(stream, list) else []
+        n_documents = sum(part.n_documents for part in parts)
         queries = documents = 0
         for whole in _blocks_of(stream):
             if names and documents == 0 and not self.quiet:
                 _say_what_is_left_out(whole.feature_names, names)
             documents += whole.n_documents
+            if n_documents:
+                bar(documents, n_documents)
             block = adapt_block(whole if only is None else whole[only(whole)], names, self.sparse)
             for start, stop in _cuts(queries, len(block), every):
                 yield block if stop - start == len(block) else block[start:stop]
             queries += len(block)
-            if n_documents:
-                bar(documents, n_documents)
 
     def opened(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None = None) -> "Blocks":
         """Open the files: a store as it is, others as blocks."""
