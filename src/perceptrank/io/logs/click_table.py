@@ -48,6 +48,22 @@ def find_layout(path: str, names: Iterable[str], roles: Mapping[str, str]) -> La
     return layout
 
 
+def check_ids(path: str, layout: Layout, roles: Mapping[str, str], counts: Counts) -> None:
+    """Raise `FileFormatError` if most rows name a document of their impression again: its id is in another column.
+
+    A column that the caller names, or that is called impression, is believed: rows that are there twice are counted.
+    """
+    (name,) = layout["qid"]
+    if roles.get("qid") or normalize(name) in _USUAL["qid"][:2] or 2 * counts.repeated_rows <= counts.table_rows:
+        return
+    raise FileFormatError(
+        path,
+        f": column {name!r} does not identify impressions: {counts.repeated_rows:,} of {counts.table_rows:,} rows name "
+        f"a document ({layout['docid'][0]!r}) again; name the column that differs for each list shown with `qid=…`, or "
+        f"{name!r} to read it nevertheless",
+    )
+
+
 def has_clicks(names: Iterable[str]) -> bool:
     """Tell if one of the columns of a table says what was clicked."""
     return any(normalize(name) in _USUAL["clicked"] for name in names)

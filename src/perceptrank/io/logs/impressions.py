@@ -152,6 +152,9 @@ class ClickLog:
         builder = StreamBuilder(self.features, counts, known)
         again = (pair_documents(drop_repeated(log, counts), settings, counts) for log in groups)
         for pairs, queries in in_memory or again:
+            if settings.kind == "table":
+                source = self._sources[0]
+                click_table.check_ids(name_of(source), self.layout(source), self._roles, counts)
             stream = builder.build(*place_documents(pairs, queries, robots, first_place, settings, counts))
             if stream is not None:
                 yield stream
