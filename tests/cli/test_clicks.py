@@ -114,3 +114,11 @@ def test_click_learners_on_the_command_line(run, tmp_path):
     run("learn", "random.parquet", "--algorithm", "clicks", *kept, "--checkpoint", "100")
     done = run("learn", "random.parquet", "--algorithm", "clicks", *kept, "--resume")
     assert "nothing is left to do" in done.stderr
+
+
+def test_a_table_with_columns_of_other_names_is_told_what_to_call_them(run, tmp_path):
+    (tmp_path / "log.csv").write_text("impression,docid,place,klicks\n1,a,1,0\n")
+    said = run("convert", "log.csv", "--clicks", "out.parquet", code=1).stderr
+    assert "--log kind=… says what it is" in said
+    said += run("convert", "log.csv", "--clicks", "--log", "kind=table", "out.parquet", code=1).stderr
+    assert said.count("clicked or click or clicks or is_click or is_clicked") == 2

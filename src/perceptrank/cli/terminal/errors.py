@@ -16,6 +16,7 @@ _INTERRUPTED = 130
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 _options: ContextVar[Mapping[str, Any]] = ContextVar("options of the running command", default={})  # noqa: B039
 _COLUMNS = {"qid", "docid", "relevance", "weight", "features"}  # that --column names
+_OF_LOGS = {"kind": "kind", "clicks": "click", "impressions": "impressions", "max_session_clicks": "max_session_clicks"}
 _CODE = re.compile(r"`(?P<name>[\w.]+)(?:=(?P<value>[^`]*))?`")
 _FUNCTIONS = {
     "read_letor": "convert --group",
@@ -117,6 +118,8 @@ def _as_option(code: re.Match[str]) -> str:
     if name in _COLUMNS and value == "…":
         return f"--column {name.removesuffix('s')}=…"
     option = _options.get().get("zero_missing" if (name, value) == ("missing", "'zero'") else name)
+    if option is None and name in _OF_LOGS and value is not None and "log" in _options.get():
+        return f"--log {_OF_LOGS[name]}={value.strip(chr(39))}"
     if option is None:
         return _FUNCTIONS.get(name, code[0].strip("`"))
     if option.is_flag:

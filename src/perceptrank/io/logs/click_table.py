@@ -25,6 +25,7 @@ _USUAL: dict[str, tuple[str, ...]] = {
     "policy": ("policy",),
     "user_query": ("user_query", "query_text", "query", "search_query", "search_term"),
 }
+CLICKED = " or ".join(_USUAL["clicked"])
 _REQUIRED = ("qid", "docid", "place", "clicked")
 
 
@@ -40,7 +41,7 @@ def find_layout(path: str, names: Iterable[str], roles: Mapping[str, str]) -> La
             layout[role] = (chosen,)
         elif role in _REQUIRED:
             needs = "a table of clicks needs the impression, the document, its place, and if it was clicked"
-            hint = f"; `{role}=…` names it" if role in ("qid", "docid") else ""
+            hint = f"; `{role}=…` names it" if role in ("qid", "docid") else f"; call it {' or '.join(usual)}"
             shown = listed(list(known.values()))
             raise FileFormatError(path, f" has no column known as {usual[0]!r}: {needs}; it has {shown}{hint}")
     if layout.get("user_query") == layout["qid"]:

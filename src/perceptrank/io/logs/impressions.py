@@ -43,7 +43,9 @@ def find_kind(source: Source) -> str:
         return kind
     shown = listed(list(record)) or "nothing"
     raise FileFormatError(
-        name_of(source), f" is no known kind of log: its first record has {shown}; `kind=…` says what it is"
+        name_of(source),
+        f" is no known kind of log: its first record has {shown}; `kind=…` says what it is. A table of clicks needs a "
+        f"column called {click_table.CLICKED}",
     )
 
 
