@@ -136,3 +136,30 @@ def test_a_table_of_impressions_is_read_as_a_log_without_being_told(run):
     assert "Places and clicks make it a log of clicks, which are not grades: convert --clicks reads it" in refused
     with pytest.raises(pr.FormatError, match=r"a log of clicks, which are not grades: `read_clicks` reads it"):
         pr.read_table("log.csv")
+
+
+def test_a_table_with_columns_of_other_names_is_told_what_to_call_them(run, tmp_path):
+    (tmp_path / "log.csv").write_text("impression,docid,place,klicks\n1,a,1,0\n")
+    said = run("convert", "log.csv", "--clicks", "out.parquet", code=1).stderr
+    assert "--log kind=… says what it is" in said
+    said += run("convert", "log.csv", "--clicks", "--log", "kind=table", "out.parquet", code=1).stderr
+    assert said.count("clicked or click or clicks or is_click or is_clicked") == 2
+
+
+def test_examination_is_given_in_a_file_or_as_numbers(run, tmp_path):
+    shop = pr.mslr_shaped(60, n_documents=8, n_features=4, seed=1)
+    log = pr.simulate_clicks(shop, pr.clicks.user("navigational"), policy="fair-pairs", impressions=300)
+    pr.write_parquet(log.with_columns({"relevance": None, "qid": np.arange(len(log))}), "log.parquet")
+    (tmp_path / "bias.json").write_text(run("position-bias", "log.parquet", "--json").stdout)
+    bias = pr.clicks.PositionBias.from_plain(json.loads((tmp_path / "bias.json").read_text()))
+    for text, value in (("bias.json", bias), ("1,0.5,0.3", [1, 0.5, 0.3])):
+        learn = ["learn", "log.parquet", "--algorithm", "ips-listwise", "--set", f"examination={text}"]
+        run(*learn, "--save", "model.json")
+        expected = pr.IpsListwise(examination=value)
+        expected.learn(log)
+        assert np.array_equal(pr.load("model.json").weights, expected.weights)
+    assert "there is no file none.json" in run(*learn, "--set", "examination=none.json", code=1).stderr
+    (tmp_path / "none.json").write_text("{}")
+    assert "is not what 'perceptrank position-bias" in run(*learn, "--set", "examination=none.json", code=1).stderr
+    with pytest.raises(ValueError, match=r"^examination must be a number >= 0 for each place"):
+        pr.IpsListwise(examination="bias.json").learn(log)

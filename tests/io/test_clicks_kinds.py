@@ -230,6 +230,22 @@ def test_rows_of_several_impressions_under_one_id_are_counted(tmp_path):
     assert stream.n_queries == 2
 
 
+def test_ids_that_do_not_identify_impressions_are_an_error(tmp_path):
+    path = tmp_path / "clicks.csv"
+    lines = [f"{i},shoes,{docid},{place},0\n" for i in range(20) for place, docid in enumerate("abc", 1)]
+    path.write_text("request,query,docid,place,clicked\n" + "".join(lines))
+    problem = r"clicks\.csv: column 'query' does not identify impressions: 57 of 60 rows .*\('docid'\) again; .*`qid=…`"
+    for read_or_scan in (pr.read_clicks, lambda *files, **settings: list(pr.scan_clicks(*files, **settings))):
+        with pytest.raises(pr.FormatError, match=problem):
+            read_or_scan(path, report=print)
+    assert read(path, qid="request")[0].n_queries == 20
+    stream, report = read(path, qid="query")
+    assert stream.n_documents == 3
+    assert "57 rows that name a document of their impression again" in str(report)
+    path.write_text(path.read_text().replace("request,query", "request,impression"))
+    assert read(path)[0].n_documents == 3
+
+
 def test_a_position_that_is_ignored_is_counted_once(tmp_path):
     path = tmp_path / "clicks.csv"
     path.write_text("qid,docid,position,clicked\n1,a,-1,1\n1,b,2,0\n2,a,0,1\n2,b,1,0\n")

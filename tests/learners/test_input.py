@@ -202,3 +202,15 @@ def test_a_model_of_another_learner_is_refused(learner, method, stream):
     for model, shown in ((other.model, "one of SlamPerceptron"), (3, "3")):
         with pytest.raises(ValueError, match=f"`model` must be a model of {type(learner).__name__}, got {shown}"):
             getattr(learner, method)(model)
+
+
+@pytest.mark.parametrize("make", [np.array, list])
+def test_learn_says_briefly_what_takes_arrays(make):
+    X, grades = make([[1.0, 0.0], [0.0, 1.0]] * 100), make([1.0, 0.0] * 100)
+    with pytest.raises(TypeError, match=r"^measures must be names.* got .*1\.0\)?: `learn` .*`fit\(X, y, qid=…\)`"):
+        pr.ListwisePerceptron().learn(X, grades)
+    with pytest.raises(ValueError, match="a measure must be a name") as error:
+        pr.evaluate(pr.FixedRanker([1.0] * 136), pr.mslr_shaped(2), grades)
+    assert len(str(error.value)) < 500
+    with pytest.raises(TypeError, match=r"^stream must be a QueryStream.*`QueryStream.from_arrays\(X, y, qid=…\)`"):
+        pr.ListwisePerceptron().learn(X)

@@ -1,6 +1,5 @@
 """The command `judge`."""
 
-import json
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -10,6 +9,7 @@ from typing import Annotated, Any, cast
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.making import read_bias
 from perceptrank.cli.options.clicks import as_numbers
 from perceptrank.cli.options.cluster import Dealing, options_for_counting
 from perceptrank.cli.options.files import Reads, Writes
@@ -63,7 +63,7 @@ def judge(
     dealing.check()
     start = time.perf_counter()
     format_ = format_for(out, None if to is None else cast(Any, to.value))
-    known = None if bias is None else _read_bias(bias)
+    known = None if bias is None else read_bias(bias)
     settings: dict[str, Any] = {
         "thresholds": THRESHOLDS if thresholds is None else as_numbers("`thresholds`", thresholds),
         "confidence": confidence,
@@ -93,11 +93,3 @@ def judge(
 def _counted(reading: ClickReading) -> Iterator["pr.QueryStream"]:
     with ProgressBar("counting clicks") as bar:
         yield from reading.of_impressions().blocks(bar)
-
-
-def _read_bias(path: Path) -> "pr.clicks.PositionBias":
-    try:
-        return pr.clicks.PositionBias.from_plain(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path} is not what 'perceptrank position-bias --json' prints ({what})") from None

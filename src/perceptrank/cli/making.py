@@ -69,6 +69,8 @@ def make_learner(name: str, settings: dict[str, Any]) -> "pr.Learner":
     unknown = [setting for setting in settings if not has_setting(name, setting)]
     if unknown:
         raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(_settings(kinds_of(name)))}")
+    if isinstance(path := settings.get("examination"), str):
+        settings = settings | {"examination": read_bias(Path(path))}
     return _make(kinds_of(name), settings)
 
 
@@ -97,18 +99,40 @@ def setting_in(learner: "pr.Learner", name: str) -> Any:
     return parameters[name]
 
 
+def read_bias(path: Path) -> "pr.clicks.PositionBias":
+    """Read what `position-bias --json` printed."""
+    try:
+        return pr.clicks.PositionBias.from_plain(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} is not what 'perceptrank position-bias --json' prints ({what})") from None
+
+
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
-    """Read settings given as name=value; a value is a number, true, false, null or text."""
+    """Read settings given as name=value; a value is a number, numbers with commas, true, false, null or text."""
     settings = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             raise ValueError(f"a setting must be name=value, got {pair!r}")
-        try:
-            settings[name.replace("-", "_")] = json.loads(text)
-        except ValueError:
-            settings[name.replace("-", "_")] = text
+        settings[name.replace("-", "_")] = _parse_value(text)
     return settings
+
+
+def _parse_value(text: str) -> Any:
+    """Return JSON as its value, numbers with commas as a list, and else the text.
+
+    >>> _parse_value("1"), _parse_value("1,0.5"), _parse_value("a,b")
+    (1, [1.0, 0.5], 'a,b')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        return [float(part) for part in text.split(",")] if "," in text else text
+    except ValueError:
+        return text
 
 
 def parse_rates(text: str) -> list[float]:

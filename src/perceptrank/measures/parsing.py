@@ -56,6 +56,8 @@ def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
             measures.append(_parse_one(name))
         except ValueError as error:
             errors.append(str(error))
+            if not isinstance(name, str):  # nor may others be: an array of grades, for example
+                break
     if errors:
         known = ", ".join(f"{name}@k" if hasattr(kind, "k") else name for name, kind in REGISTRY.all().items())
         raise ValueError(f"{'; '.join(errors)}. Known measures: {known}, also by conventions of others: {_TOOLS_SHOWN}")

@@ -62,7 +62,10 @@ def as_blocks(stream: Blocks, *, required: bool = False, known: Collection[str] 
     for each in [stream] if isinstance(stream, QueryStream) or is_frame(stream) else stream:
         block = block_of_frame(each, known)[0] if is_frame(each) and not isinstance(each, QueryStream) else each
         if not isinstance(block, QueryStream):
-            raise TypeError(f"stream must be a QueryStream or an iterable of them, got one of {type(block).__name__}")
+            raise TypeError(
+                f"stream must be a QueryStream or an iterable of them, got one of {type(block).__name__}; "
+                "`QueryStream.from_arrays(X, y, qid=…)` makes one of arrays"
+            )
         if len(block) > 0:
             is_empty = False
             yield block

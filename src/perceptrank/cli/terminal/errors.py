@@ -16,7 +16,8 @@ _INTERRUPTED = 130
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 _options: ContextVar[Mapping[str, Any]] = ContextVar("options of the running command", default={})  # noqa: B039
 _COLUMNS = {"qid", "docid", "relevance", "weight", "features"}  # that --column names
-_OF_LOGS = {"kind", "impressions", "max_session_clicks", "since"}  # that --log sets
+# What --log sets, by the name in Python.
+_OF_LOGS = {name: name for name in ("kind", "impressions", "max_session_clicks", "since")} | {"clicks": "click"}
 _CODE = re.compile(r"`(?P<name>[\w.]+)(?:=(?P<value>[^`]*))?`")
 _FUNCTIONS = {
     "read_clicks": "convert --clicks",
@@ -119,8 +120,8 @@ def _as_option(code: re.Match[str]) -> str:
     if name in _COLUMNS and value == "…":
         return f"--column {name.removesuffix('s')}=…"
     option = _options.get().get("zero_missing" if (name, value) == ("missing", "'zero'") else name)
-    if option is None and name in _OF_LOGS and "log" in _options.get():
-        return f"--log {name}" + ("" if value is None else f"={value}")
+    if option is None and name in _OF_LOGS and "log" in _options.get() and (value is not None or name != "clicks"):
+        return f"--log {_OF_LOGS[name]}" + ("" if value is None else f"={value.strip(chr(39))}")
     if option is None:
         return _FUNCTIONS.get(name, code[0].strip("`"))
     if option.is_flag:

@@ -25,6 +25,7 @@ _USUAL: dict[str, tuple[str, ...]] = {
     "policy": ("policy",),
     "user_query": ("user_query", "query_text", "query", "search_query", "search_term"),
 }
+CLICKED = " or ".join(_USUAL["clicked"])
 _REQUIRED = ("qid", "docid", "place", "clicked")
 
 
@@ -40,12 +41,28 @@ def find_layout(path: str, names: Iterable[str], roles: Mapping[str, str]) -> La
             layout[role] = (chosen,)
         elif role in _REQUIRED:
             needs = "a table of clicks needs the impression, the document, its place, and if it was clicked"
-            hint = f"; `{role}=…` names it" if role in ("qid", "docid") else ""
+            hint = f"; `{role}=…` names it" if role in ("qid", "docid") else f"; call it {' or '.join(usual)}"
             shown = listed(list(known.values()))
             raise FileFormatError(path, f" has no column known as {usual[0]!r}: {needs}; it has {shown}{hint}")
     if layout.get("user_query") == layout["qid"]:
         del layout["user_query"]
     return layout
+
+
+def check_ids(path: str, layout: Layout, roles: Mapping[str, str], counts: Counts) -> None:
+    """Raise `FileFormatError` if most rows name a document of their impression again: its id is in another column.
+
+    A column that the caller names, or that is called impression, is believed: rows that are there twice are counted.
+    """
+    (name,) = layout["qid"]
+    if roles.get("qid") or normalize(name) in _USUAL["qid"][:2] or 2 * counts.repeated_rows <= counts.table_rows:
+        return
+    raise FileFormatError(
+        path,
+        f": column {name!r} does not identify impressions: {counts.repeated_rows:,} of {counts.table_rows:,} rows name "
+        f"a document ({layout['docid'][0]!r}) again; name the column that differs for each list shown with `qid=…`, or "
+        f"{name!r} to read it nevertheless",
+    )
 
 
 def has_clicks(names: Iterable[str]) -> bool:

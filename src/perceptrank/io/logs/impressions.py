@@ -43,7 +43,9 @@ def find_kind(source: Source) -> str:
         return kind
     shown = listed(list(record)) or "nothing"
     raise FileFormatError(
-        name_of(source), f" is no known kind of log: its first record has {shown}; `kind=…` says what it is"
+        name_of(source),
+        f" is no known kind of log: its first record has {shown}; `kind=…` says what it is. A table of clicks needs a "
+        f"column called {click_table.CLICKED}",
     )
 
 
@@ -152,6 +154,9 @@ class ClickLog:
         builder = StreamBuilder(self.features, counts, known)
         again = (pair_documents(drop_repeated(log, counts), settings, counts) for log in groups)
         for pairs, queries in in_memory or again:
+            if settings.kind == "table":
+                source = self._sources[0]
+                click_table.check_ids(name_of(source), self.layout(source), self._roles, counts)
             stream = builder.build(*place_documents(pairs, queries, robots, first_place, settings, counts))
             if stream is not None:
                 yield stream

@@ -79,7 +79,10 @@ def pair_documents(log: Log, settings: Settings, counts: Counts) -> tuple[Any, A
     if settings.kind == "table":  # with one row for each document of an impression
         rows = events.filter(~is_click).select("q", "docid")
         again = "rows that name a document of their impression again: is the id of the impression in another column?"
-        counts.left_out[again] += len(rows) - rows.n_unique()
+        n_again = len(rows) - rows.n_unique()
+        counts.left_out[again] += n_again
+        counts.table_rows += len(rows)
+        counts.repeated_rows += n_again
     is_valid = ordinal.is_between(0, MOST_PLACES)
     counts.noted[f"positions that are not whole numbers from 0 to {MOST_PLACES:,}, ignored"] += count_where(
         events, pl.col("has_ordinal") & ~is_valid.fill_null(False)

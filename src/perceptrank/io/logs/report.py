@@ -93,6 +93,7 @@ class Counts:
         self.left_out: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
         self.impressions = self.documents = self.clicks = self.repeated = 0
+        self.table_rows = self.repeated_rows = 0  # the latter name a document of their impression again
 
     def report(self, kind: str, first_place: int | None, detected: bool) -> ClickReport:
         """Return the counts so far."""

@@ -45,6 +45,8 @@ def ips_rule(settings: Any, shown: List, counts: Counts, coefficients: Floats, r
 
 def _by_place(name: str, given: Any) -> Floats:
     """Return a value for each place, that of the place before where it is NaN."""
+    if isinstance(given, str):
+        raise ParameterError(name, "must be a number >= 0 for each place, known for the first", given)
     values: Floats = np.atleast_1d(as_numbers(name, given)).astype(np.float64)
     if values.ndim != 1 or not len(values) or not values[0] >= 0.0 or (values < 0.0).any() or np.isinf(values).any():
         raise ParameterError(name, "must be a number >= 0 for each place, known for the first", given)
