@@ -471,7 +471,9 @@ def model_entry(learner: Learner, reason: str, *, fixed: bool) -> ModelEntry:
     """Return the entry after which a learner ranks; raise `ValueError` if no document can have its features."""
     width = learner.model.n_inputs
     if width > MOST_FEATURES:
-        raise ValueError(f"a model to serve must have at most {MOST_FEATURES:,} features, got {width:,}")
+        raise ValueError(
+            f"a model to serve must have at most {MOST_FEATURES:,} features, as documents have, got {width:,}"
+        )
     return (FixedEntry if fixed else ModelEntry)(time.time_ns(), reason, _text(learner).encode())
 
 
