@@ -160,7 +160,9 @@ async def add_challenger(backend: Backend, request: Request) -> Response:
     if wanted.algorithm is not None:
         known = algorithms() | algorithms(clicks=True)
         if (kind := known.get(wanted.algorithm)) is None:
-            raise UnknownError(f"there is no algorithm {wanted.algorithm!r}", f"there are {', '.join(sorted(known))}")
+            raise UnknownError(
+                f"there is no algorithm {wanted.algorithm[:100]!r}", f"there are {', '.join(sorted(known))}"
+            )
         model = kind()
     elif wanted.ranker is not None:
         model = backend.service.ranker(wanted.ranker).current.learner
