@@ -75,7 +75,9 @@ def make_shop(folder: Path) -> None:
     for day, stream in enumerate(days, start=1):
         frame = stream.to_frame("polars")
         categories = [CATEGORIES[qid % len(CATEGORIES)] for qid in frame["qid"]]
-        frame.with_columns(category=np.array(categories)).write_parquet(folder / f"day{day}.parquet")
+        frame = frame.with_columns(category=np.array(categories))
+        frame.write_parquet(folder / f"day{day}.parquet")
+    frame.write_csv(folder / "day3.csv")
     with (folder / "judgements.csv").open("w") as grades, (folder / "features.jsonl").open("w") as features:
         grades.write("qid,docid,relevance\n")
         for query in days[0]:
