@@ -31,7 +31,7 @@ from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, as_example, differ, reads_labels
 from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
 from perceptrank.learners.tally import CHANGES
-from perceptrank.measures import Measure, MeasureLike, parse_all
+from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks, block_of_frame
 from perceptrank.stream.columns import QID
 from perceptrank.stream.frames import is_frame
@@ -271,7 +271,7 @@ class Learner(Estimator):
         Trace
             Each measure's value for every query, of the ranking before its grades were known.
         """
-        recorded = None if measures is None else parse_all(_check_names(measures))
+        recorded = None if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
             check_log(self, kinds_of_lists(self, stream))
             return advance(self, learn_stream, stream, recorded)
@@ -555,20 +555,6 @@ class Learner(Estimator):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
         self._beginning()
-
-
-def _check_names(measures: Iterable[MeasureLike] | MeasureLike) -> Iterable[MeasureLike] | MeasureLike:
-    """Return measures; raise `TypeError` if they are others than names and measures, such as grades."""
-    if isinstance(measures, (str, Measure)) or not isinstance(measures, Iterable):
-        return measures
-    names = list(measures)
-    for name in names:
-        if not isinstance(name, (str, Measure)):
-            raise TypeError(
-                f"measures must be names or Measures, got {name!r}: `learn` takes a QueryStream, and "
-                "`fit(X, y, qid=…)` takes arrays"
-            )
-    return names
 
 
 def _check_model(learner: Learner, model: Model) -> None:

@@ -52,12 +52,13 @@ def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
         raise TypeError(f"measures must be a name, a Measure, or a list of them, got {names!r}")
     measures, errors = [], []
     for name in names:
+        if not isinstance(name, (str, Measure)):
+            errors = [f"a measure must be a name or a Measure, got {name!r}; `fit(X, y, qid=…)` takes grades"]
+            break
         try:
             measures.append(_parse_one(name))
         except ValueError as error:
             errors.append(str(error))
-            if not isinstance(name, str):  # nor may others be: an array of grades, for example
-                break
     if errors:
         known = ", ".join(f"{name}@k" if hasattr(kind, "k") else name for name, kind in REGISTRY.all().items())
         raise ValueError(f"{'; '.join(errors)}. Known measures: {known}, also by conventions of others: {_TOOLS_SHOWN}")
@@ -67,8 +68,6 @@ def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
 def _parse_one(name: MeasureLike) -> Measure:
     if isinstance(name, Measure):
         return name
-    if not isinstance(name, str):
-        raise ValueError(f"a measure must be a name or a Measure, got {name!r}")
     head, _, tail = name.strip().lower().partition(":")
     if (tool := _OTHER_NAMES.get(head, head)) in PRESETS:
         kind, options = _kind_and_options(tail)
